@@ -9,7 +9,7 @@ use std::{
 use crate::ignored;
 
 /// Crates that are pure state machines.
-const CORE_CRATES: [&str; 5] = ["circuit", "garble", "ot", "rudp", "session"];
+const CORE_CRATES: [&str; 6] = ["circuit", "garble", "ot", "rudp", "session", "units"];
 
 /// What a core crate may not depend on: runtimes and sockets.
 const NO_CORE_DEPENDENCIES: [&str; 5] = ["tokio", "async-trait", "socket2", "quinn", "rustls"];

@@ -121,14 +121,14 @@ fn width(column: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use transpute_select::{End, Rate, Rule};
+    use transpute_select::{Bandwidth, End, Rule};
 
     use super::*;
 
     #[test]
     fn an_explanation_is_a_table_with_the_winner_marked() {
         let mut path = PathEstimate::of_rtt(0.11).unwrap();
-        path.up.rate = Some(Rate::known(1e9));
+        path.up.known.rate = Some(Bandwidth::from_megabits_per_second(1000.0));
         let work = [("aes128", 211_000), ("mincut", 36_000_000)];
         let transfer = |bytes| Workload::transfer(End::Listener, bytes);
         let work = work.map(|(name, bytes)| (name.to_owned(), transfer(bytes)));

@@ -115,7 +115,7 @@ pub(crate) fn plan(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
         .choose(&path, &workload, &candidates)
         .map_err(failure)?;
     let lost = |loss: Option<Loss>| loss.map_or(0.0, Loss::fraction);
-    let (up, down) = (lost(path.up.loss), lost(path.down.loss));
+    let (up, down) = (lost(path.up.known.loss), lost(path.down.known.loss));
     // The loss towards the evaluator, then towards the garbler.
     let loss = match workload.garbler {
         End::Connector => (up, down),

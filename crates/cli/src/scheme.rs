@@ -3,7 +3,10 @@
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
-use transpute::{Config, Scheme, SchemeSet, select::SchemeChoice};
+use transpute::{
+    Config, Scheme, SchemeSet,
+    select::{Bandwidth, SchemeChoice},
+};
 
 use crate::{flags::parse_scheme, output::milliseconds};
 
@@ -96,7 +99,7 @@ impl SchemeReport {
         Self {
             preferred: choice.chosen().name.to_owned(),
             reason: choice.to_string(),
-            rate_mbit: choice.rate.map(|rate| rate * 8e-6),
+            rate_mbit: choice.rate.map(Bandwidth::megabits_per_second),
             is_rate_known: choice.is_rate_known,
             predictions: (choice.ranking.iter())
                 .map(|time| SchemePrediction {

@@ -130,7 +130,7 @@ impl SelectionReport {
             End::Connector => &self.path.up,
             End::Listener => &self.path.down,
         };
-        tables.rate.is_some_and(|rate| !rate.is_lower_bound)
+        tables.known.rate.is_some() && !tables.is_lower_bound
     }
 }
 
@@ -155,13 +155,17 @@ impl PredictionReport {
 
 #[cfg(test)]
 mod tests {
-    use transpute_select::{Candidate, Rate};
+    use transpute_select::{Bandwidth, Candidate, DirectionEstimate, KnownDirection};
 
     use super::*;
 
-    fn report(by: By, rate: Option<Rate>, failed: Vec<(Spec, String)>) -> SelectionReport {
+    fn measured() -> DirectionEstimate {
+        KnownDirection::of_rate(Bandwidth::from_megabits_per_second(100.0)).into()
+    }
+
+    fn report(by: By, down: DirectionEstimate, failed: Vec<(Spec, String)>) -> SelectionReport {
         let mut path = PathEstimate::of_rtt(0.1).unwrap();
-        path.down.rate = rate;
+        path.down = down;
         let workload = Workload::transfer(End::Listener, 30_000_000);
         let candidates = ["tcp", "rudp"].map(|name| Candidate::new(name).unwrap());
         let choice = (by.chooser(None).choose(&path, &workload, &candidates)).unwrap();
@@ -181,7 +185,7 @@ mod tests {
     fn a_line_has_reason_prediction_and_failures() {
         let failed = vec![("quic".parse().unwrap(), "gone".into())];
         for by in [By::Rule, By::Model] {
-            let report = report(by, Some(Rate::known(1e8)), failed.clone());
+            let report = report(by, measured(), failed.clone());
             let line = report.line();
             assert!(line.starts_with("rudp: "), "{line}");
             assert!(line.contains("; expected 2."), "{line}");
@@ -194,12 +198,12 @@ mod tests {
 
     #[test]
     fn no_time_is_printed_for_a_path_whose_rate_is_unknown() {
-        let lower_bound = Rate {
+        let lower_bound = DirectionEstimate {
             is_lower_bound: true,
-            ..Rate::known(1e8)
+            ..measured()
         };
-        for rate in [None, Some(lower_bound)] {
-            let line = report(By::Rule, rate, Vec::new()).line();
+        for down in [DirectionEstimate::default(), lower_bound] {
+            let line = report(By::Rule, down, Vec::new()).line();
             assert!(!line.contains("expected"), "{line}");
             assert!(line.contains("wide-area path"), "{line}");
         }
@@ -207,7 +211,7 @@ mod tests {
 
     #[test]
     fn every_chooser_gives_its_reason() {
-        let report = report(By::Paper, None, Vec::new());
+        let report = report(By::Paper, DirectionEstimate::default(), Vec::new());
         assert_eq!(report.chooser, "paper");
         let line = report.line();
         assert!(

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::estimate::PathPrior;
+use transpute_units::KnownDirection;
+
 use crate::rate::Kind;
 
 /// Use of forward error correction.
@@ -39,9 +40,9 @@ const MIN_IDLE_TIMEOUT: Duration = Duration::from_secs(7);
 pub struct Config {
     /// The rate controller. Default: `bbr`.
     pub controller: Kind,
-    /// Prior knowledge of the path in this end's direction. Too high a rate costs loss for a round
-    /// trip or two. The rate that the probe train measures replaces it. Default: none.
-    pub prior: PathPrior,
+    /// Prior knowledge of rate and loss in this end's direction. Too high a rate costs loss for a
+    /// round trip or two. The rate that the probe train measures replaces it. Default: none.
+    pub prior: KnownDirection,
     /// Sends a train of packets during the handshake, by which the peer measures the path. It costs
     /// 39 kB. Default: yes.
     pub probe: bool,
@@ -75,7 +76,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             controller: Kind::default(),
-            prior: PathPrior::default(),
+            prior: KnownDirection::default(),
             probe: true,
             fec: FecPolicy::default(),
             reliability: Reliability::default(),

@@ -41,15 +41,6 @@ pub(crate) const SECTION_PACKETS: usize = 16;
 /// Chosen: fewer may be chance.
 const MIN_QUEUED_DIVISOR: usize = 8;
 
-/// Prior knowledge of a path before the first packet of a transfer.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct PathPrior {
-    /// The initial rate, in bytes on the wire per second, or `None` if it is not known.
-    pub rate: Option<u64>,
-    /// The share of packets lost, or `None` if it is not known.
-    pub loss: Option<f64>,
-}
-
 /// An estimate of the bottleneck rate from a packet train.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RateEstimate {

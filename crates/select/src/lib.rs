@@ -1,16 +1,16 @@
-//! Choosing a transport for a path and a workload, predicting every transport's time, and saying why.
+//! The choice of a transport for a path and a workload, with predicted times and reasons.
 //!
-//! | module | idea |
+//! | module | content |
 //! | --- | --- |
 //! | `rule`, `paper`, `choose` | choosers: the default [`Rule`], the [`PaperRules`], and the [`ModelChooser`] |
 //! | `spec`, `order` | transports with their profiles, and orders of them |
 //! | `model`, `predict`, `law`, `fit` | the cost model: parameters, predicted times, the physics, fitting |
-//! | `path`, `loss`, `workload`, `machine` | what a prediction depends on |
-//! | `monitor` | how the path of a connection changes |
-//! | `scheme` | choosing a garbling scheme |
+//! | `path`, `workload`, `machine` | the inputs of a prediction |
+//! | `monitor` | changes of the path of a connection |
+//! | `scheme` | the choice of a garbling scheme |
 //!
-//! This crate opens no sockets and reads no clock. It reads only the files of models that it is told to read. docs/selection.md
-//! describes the rule, the model, and how well both do.
+//! This crate opens no sockets and reads no clock. It reads model files on request only.
+//! docs/selection.md describes the rule, the model, and their errors.
 //!
 //! ```
 //! use transpute_select::{Candidate, Chooser, End, PathEstimate, Rule, Workload};
@@ -29,7 +29,6 @@ mod error;
 mod fit;
 mod goodness;
 mod law;
-mod loss;
 mod machine;
 mod model;
 mod monitor;
@@ -47,16 +46,16 @@ pub use error::SelectError;
 pub use fit::{MIN_CELLS, Sample, fit};
 pub use goodness::Goodness;
 pub use law::{Bound, lossy_window};
-pub use loss::Loss;
 pub use machine::Machine;
 pub use model::{Estimate, Fitted, Model, Parameters, RunSet};
-pub use monitor::{MeasuredPath, PathMonitor};
+pub use monitor::PathMonitor;
 pub use paper::PaperRules;
 pub use path::{
-    Direction, Kernel, MAX_RATE, MAX_RTT_S, MIN_RATE, PathEstimate, Rate, Rtt, Seconds, Source, Udp,
+    DirectionEstimate, Kernel, MAX_RATE, MAX_RTT, MIN_RATE, PathEstimate, Seconds, Source, Udp,
 };
 pub use predict::{Prediction, TimeParts};
 pub use rule::Rule;
 pub use scheme::{SchemeChoice, SchemeCost, SchemeTime, choose_scheme};
 pub use spec::Spec;
+pub use transpute_units::{Bandwidth, KnownDirection, KnownPath, Loss};
 pub use workload::{End, Workload};

@@ -1,87 +1,66 @@
-//! Whether the path of a connection that stays open has become worse since its transport was chosen.
+//! Detection of a worse path on a connection that stays open.
 
 use std::time::Duration;
 
 use transpute_transport::PathSample;
+use transpute_units::{Bandwidth, KnownPath, Loss};
 
-use crate::Loss;
-
-/// The path has become worse if its rate is at most this fraction of the rate at the time of the choice.
+/// Fraction of the initial rate at or below which the path counts as worse.
 const WORSE_RATE: f64 = 0.5;
 
-/// What was measured of a path. `None` is not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct MeasuredPath {
-    /// Smallest round-trip time.
-    pub rtt: Option<Duration>,
-    /// Rate of the direction in which this side sends, bytes per second.
-    pub rate: Option<f64>,
-    /// Loss of that direction.
-    pub loss: Option<Loss>,
-}
-
-impl MeasuredPath {
-    fn or(self, other: Self) -> Self {
-        Self {
-            rtt: self.rtt.or(other.rtt),
-            rate: self.rate.or(other.rate),
-            loss: self.loss.or(other.loss),
-        }
-    }
-}
-
-/// Watches the path of a connection: fed with the link's figures during runs and when they end, it keeps what was measured last.
+/// Monitors the path of a connection. It gets the link's figures during runs and at their end, and
+/// keeps the last measurement.
 #[derive(Clone, Debug, Default)]
 pub struct PathMonitor {
-    chosen_by: MeasuredPath,
-    last: MeasuredPath,
-    /// The highest rate of the run under way.
-    run_rate: Option<f64>,
-    /// Counters of the link at the end of the last run: bytes sent once, packets sent and lost.
+    chosen_by: KnownPath,
+    last: KnownPath,
+    /// The highest rate of the current run.
+    run_rate: Option<Bandwidth>,
+    /// Counters of the link at the end of the last run: bytes without retransmissions, packets sent
+    /// and lost.
     carried: u64,
     counted: [u64; 2],
 }
 
 impl PathMonitor {
-    /// Starts with the path that the transport was chosen by. What was not known then is what is measured first.
+    /// Starts with the path for which the transport was chosen. For properties that were unknown
+    /// then, the first measurement is used.
     #[must_use]
-    pub fn new(chosen_by: MeasuredPath) -> Self {
+    pub fn new(chosen_by: KnownPath) -> Self {
         Self {
             chosen_by,
             ..Self::default()
         }
     }
 
-    /// Takes the link's figures during a run: round-trip time and rate. At the end of a run the program limits the rate as a rule.
-    ///
-    /// A rate counts only if the path was its limit, and not the program.
+    /// Takes the link's figures during a run: round-trip time and rate. At the end of a run, the
+    /// program usually limits the rate. A rate counts only if the path limited it, and not the
+    /// program.
     pub fn look_at_rate(&mut self, sample: &PathSample) {
         self.last.rtt = sample.least_rtt().or(self.last.rtt);
         if let (Some(rate), Some(false)) = (sample.delivery_rate, sample.delivery_rate_app_limited)
         {
-            let rate = rate as f64;
-            self.run_rate = Some(self.run_rate.map_or(rate, |highest| highest.max(rate)));
+            let rate = Bandwidth::from_bytes_per_second(rate as f64);
+            self.run_rate = self.run_rate.max(Some(rate));
         }
     }
 
-    /// Takes the link's figures at the end of a run, `elapsed` after the end of the run before.
+    /// Takes the link's figures at the end of a run, `elapsed` after the end of the previous run.
     ///
-    /// The rate of the run is the highest in it, as in BBR: a single sample, such as that of a retransmission, may be far below the
-    /// path's rate. It is at least what the link carried. Packets count since the end before.
+    /// The rate of the run is the highest in it, as in BBR: a single sample, such as that of a
+    /// retransmission, may be far below the path's rate. It is at least the rate of the transferred
+    /// bytes. Packets count since the previous end.
     pub fn look(&mut self, sample: &PathSample, elapsed: Duration) {
         self.look_at_rate(sample);
         let carried = (sample.wire_bytes_sent)
             .map(|sent| sent.saturating_sub(sample.wire_bytes_retransmitted.unwrap_or(0)));
         if let Some(rate) = self.run_rate.take() {
             let new = carried.map_or(0, |carried| carried.saturating_sub(self.carried));
-            let goodput = match elapsed.is_zero() {
-                true => 0.0,
-                false => new as f64 / elapsed.as_secs_f64(),
-            };
-            self.last.rate = Some(rate.max(goodput));
+            let goodput = Bandwidth::of_transfer(new, elapsed);
+            self.last.to_peer.rate = Some(rate.max(goodput));
         }
         self.carried = carried.unwrap_or(0);
-        // TCP does not count losses, but what it sent again.
+        // TCP counts retransmissions instead of losses.
         let lost = match (sample.packets_lost, sample.retransmits) {
             (Some(lost), _) => Some(lost.saturating_sub(sample.spurious_losses.unwrap_or(0))),
             (None, retransmits) => retransmits,
@@ -90,33 +69,34 @@ impl PathMonitor {
             let [sent_before, lost_before] = self.counted;
             let new = sent.saturating_sub(sent_before);
             if new > 0 {
-                self.last.loss = Loss::new(lost.saturating_sub(lost_before).min(new), new).ok();
+                self.last.to_peer.loss = Loss::new(lost.saturating_sub(lost_before).min(new), new);
             }
             self.counted = [sent, lost];
         }
         self.chosen_by = self.chosen_by.or(self.last);
     }
 
-    /// Returns the path that the transport was chosen by.
+    /// Returns the path for which the transport was chosen.
     #[must_use]
-    pub fn chosen_by(&self) -> MeasuredPath {
+    pub fn chosen_by(&self) -> KnownPath {
         self.chosen_by
     }
 
-    /// Returns the path as it is now: what was measured last, else what the transport was chosen by.
+    /// Returns the present path: the last measurement, or the path for which the transport was
+    /// chosen.
     #[must_use]
-    pub fn estimate(&self) -> MeasuredPath {
+    pub fn estimate(&self) -> KnownPath {
         self.last.or(self.chosen_by)
     }
 
-    /// Says for people in which way the path is worse than the one that the transport was chosen by; `None` if it is not.
+    /// Returns a text that describes in which way the path has become worse; `None` if it has not.
     #[must_use]
     pub fn worse(&self) -> Option<String> {
-        let (then, now) = (self.chosen_by, self.last);
-        let rates = (then.rate.zip(now.rate)).filter(|(then, now)| *now <= WORSE_RATE * then);
+        let (then, now) = (self.chosen_by.to_peer, self.last.to_peer);
+        let rates = (then.rate.zip(now.rate)).filter(|(then, now)| *now <= *then * WORSE_RATE);
         let losses = (then.loss.zip(now.loss)).filter(|(then, now)| now.is_worse_than(*then));
         let rate = rates
-            .map(|(then, now)| format!("rate {:.1} Mbit/s, was {:.1}", now * 8e-6, then * 8e-6));
+            .map(|(then, now)| format!("rate {now:.1}, was {:.1}", then.megabits_per_second()));
         let percent = |loss: Loss| loss.fraction() * 100.0;
         let loss = losses
             .map(|(then, now)| format!("loss {:.2} %, was {:.2} %", percent(now), percent(then)));

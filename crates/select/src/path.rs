@@ -1,114 +1,88 @@
-//! What is known of the path between two parties.
+//! Estimates of the path between two parties.
 
-use std::fmt;
+mod fields;
+
+use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use transpute_units::{Bandwidth, KnownDirection, KnownPath};
 
-use crate::{
-    Loss, SelectError,
-    error::{checked, parsed},
-};
+use self::fields::Fields;
+use crate::{SelectError, error::parsed};
 
-/// The longest round-trip time that is believed, in seconds.
-pub const MAX_RTT_S: f64 = 120.0;
+/// Maximum accepted round-trip time.
+pub const MAX_RTT: Duration = Duration::from_secs(120);
 
-/// Less than this is no time, in seconds.
-const NO_TIME_S: f64 = 1e-9;
+/// Maximum accepted rate.
+pub const MAX_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e13);
 
-/// The highest rate that is believed, in bits per second.
-pub const MAX_RATE: f64 = 1e13;
+/// Minimum accepted rate.
+pub const MIN_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e2);
 
-/// The lowest rate that is believed, in bits per second.
-pub const MIN_RATE: f64 = 1e2;
-
-/// What is known of a path. Whatever is not known is `None`, and whoever needs it takes a prior with a wide uncertainty.
+/// The properties of a path with their uncertainty. For an unknown property, the model assumes a
+/// typical value with a wide uncertainty.
 ///
-/// *Up* is from the connecting party to the listening one.
+/// *Up* is the direction from the connecting party to the listening one.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(try_from = "Fields", into = "Fields")]
 pub struct PathEstimate {
-    /// Round-trip times.
-    pub rtt: Rtt,
+    /// The shortest round-trip time.
+    pub rtt: Duration,
+    /// The mean deviation of round-trip times.
+    pub jitter: Option<Duration>,
     /// The direction from connector to listener.
-    #[serde(default)]
-    pub up: Direction,
+    pub up: DirectionEstimate,
     /// The direction from listener to connector.
-    #[serde(default)]
-    pub down: Direction,
-    /// Whether UDP passes.
-    #[serde(default)]
+    pub down: DirectionEstimate,
+    /// UDP passes, is blocked, or is unknown.
     pub udp: Udp,
     /// The largest IP packet that passes, in bytes.
     pub mtu: Option<u32>,
     /// Limits of the kernel's TCP.
-    #[serde(default)]
     pub kernel: Kernel,
     /// The origin of the estimate.
-    #[serde(default)]
     pub source: Source,
 }
 
-/// Round-trip times, in seconds.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct Rtt {
-    /// The shortest.
-    pub min_s: f64,
-    /// The mean deviation.
-    pub jitter_s: Option<f64>,
-}
-
-/// One direction of a path.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(default)]
-pub struct Direction {
-    /// How fast the bottleneck is.
-    pub rate: Option<Rate>,
-    /// How many packets were lost.
-    pub loss: Option<Loss>,
-    /// How many bytes wait for the bottleneck at most.
-    pub queue_bytes: Option<f64>,
-}
-
-/// The rate of a bottleneck, of IP packets.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-pub struct Rate {
-    /// In bits per second.
-    pub bits_per_second: f64,
-    /// Standard error, as a fraction of it.
-    #[serde(default)]
-    pub relative_error: f64,
+/// The properties of one direction of a path, with the uncertainty of its rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DirectionEstimate {
+    /// Rate, loss and queue.
+    pub known: KnownDirection,
+    /// Standard error of the rate, as a fraction of it.
+    pub rate_error: f64,
     /// The path may be faster: the probe did not fill it.
-    #[serde(default)]
     pub is_lower_bound: bool,
 }
 
-/// Whether UDP passes between the two parties.
+/// UDP between the two parties.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Udp {
-    /// Packets came both ways.
+    /// Packets arrived in both directions.
     Passes,
-    /// None came within the time that they should have taken.
+    /// No packet arrived within the time for it.
     Blocked,
-    /// Nobody tried, or an answer is still due.
+    /// It was not tried, or an answer is still due.
     #[default]
     Unknown,
 }
 
-/// What the kernel's TCP knows of a path and lets a connection do.
+/// The limits and settings of the kernel's TCP.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Kernel {
-    /// The greatest send buffer: the third figure of `net.ipv4.tcp_wmem`, in bytes.
+    /// Maximum send buffer: the third figure of `net.ipv4.tcp_wmem`, in bytes.
     pub send_ceiling: Option<f64>,
-    /// The greatest receive buffer of the peer: the third figure of its `net.ipv4.tcp_rmem`, in bytes.
+    /// Maximum receive buffer of the peer: the third figure of its `net.ipv4.tcp_rmem`, in bytes.
     pub receive_ceiling: Option<f64>,
-    /// The congestion control that a connection has unless told otherwise.
+    /// The default congestion control.
     pub congestion_control: Option<String>,
-    /// Those that a connection may be told to have.
+    /// Congestion controls that a connection may set.
     pub available: Vec<String>,
 }
 
-/// Where an estimate came from.
+/// The origin of an estimate.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -116,26 +90,23 @@ pub enum Source {
     Measured,
     /// The settings of an emulated path.
     Emulated,
-    /// A user's word.
+    /// The user.
     #[default]
     Given,
 }
 
 impl PathEstimate {
-    /// Starts from the shortest round-trip time alone, in seconds.
+    /// Makes an estimate of the shortest round-trip time alone, in seconds.
     ///
     /// # Errors
     /// [`SelectError::Number`] unless it is between 0 and 120 seconds.
     pub fn of_rtt(seconds: f64) -> Result<Self, SelectError> {
-        let estimate = Self {
-            rtt: Rtt {
-                min_s: seconds,
-                jitter_s: None,
-            },
+        fields::check_times(seconds, None)?;
+        Ok(Self {
+            // The range was checked.
+            rtt: Duration::from_secs_f64(seconds),
             ..Self::default()
-        };
-        estimate.validate()?;
-        Ok(estimate)
+        })
     }
 
     /// Reads and checks the JSON that this serializes to.
@@ -143,67 +114,86 @@ impl PathEstimate {
     /// # Errors
     /// [`SelectError::Content`], which names `origin`.
     pub fn from_json(text: &str, origin: &str) -> Result<Self, SelectError> {
-        parsed(text, origin, Self::validate)
+        let fields = parsed(text, origin, Fields::validate)?;
+        Ok(fields.into_estimate())
     }
 
-    /// Checks every number. The fields are public, so whoever uses an estimate that may be a peer's or a user's checks
-    /// it first; the choosers and the model do.
+    /// Checks every number. The fields are public, so a caller that uses an estimate of a peer or a
+    /// user checks it first; the choosers and the model do.
     ///
     /// # Errors
     /// [`SelectError::Number`], which names the field.
     pub fn validate(&self) -> Result<(), SelectError> {
-        let check = |field, value: Option<f64>, range, expected| match value {
-            Some(value) => checked(field, value, range, expected),
-            None => Ok(()),
-        };
-        let (time, seconds) = ((0.0, MAX_RTT_S), "0 to 120 seconds");
-        check("rtt.min_s", Some(self.rtt.min_s), time, seconds)?;
-        check("rtt.jitter_s", self.rtt.jitter_s, time, seconds)?;
+        let jitter = self.jitter.map(|jitter| jitter.as_secs_f64());
+        fields::check_times(self.rtt.as_secs_f64(), jitter)?;
         for direction in [&self.up, &self.down] {
-            let rate = direction.rate.map(|rate| rate.bits_per_second);
-            let rates = (MIN_RATE, MAX_RATE);
-            check("rate.bits_per_second", rate, rates, "100 to 1e13 bit/s")?;
-            let error = direction.rate.map(|rate| rate.relative_error);
-            check("rate.relative_error", error, (0.0, 10.0), "0 to 10")?;
-            let queue = direction.queue_bytes;
-            check("queue_bytes", queue, (0.0, 1e15), "0 to 1e15 bytes")?;
-            direction.loss.map_or(Ok(()), Loss::validate)?;
+            let KnownDirection {
+                rate, queue_bytes, ..
+            } = direction.known;
+            let rate = rate.map(|rate| (rate.bits_per_second(), direction.rate_error));
+            fields::check_direction(rate, queue_bytes.map(|bytes| bytes as f64))?;
         }
-        let (window, bytes) = ((1.0, 1e15), "1 to 1e15 bytes");
-        let (send, receive) = (self.kernel.send_ceiling, self.kernel.receive_ceiling);
-        check("kernel.send_ceiling", send, window, bytes)?;
-        check("kernel.receive_ceiling", receive, window, bytes)
+        self.kernel.validate()
     }
 
-    /// Returns the round-trip time to reckon with, in seconds: what an idle path has.
+    /// Returns the path as the connecting party sees it.
     #[must_use]
-    pub fn rtt_s(&self) -> f64 {
-        // No signal comes back sooner; and of what is far less, windows in flight would be divided by.
-        match self.rtt.min_s < NO_TIME_S {
-            true => 0.0,
-            false => self.rtt.min_s,
+    pub fn known(&self) -> KnownPath {
+        KnownPath {
+            rtt: Some(self.rtt),
+            to_peer: self.up.known,
+            from_peer: self.down.known,
+        }
+    }
+
+    /// Returns the path without rates that are lower bounds only.
+    #[must_use]
+    pub fn known_exactly(&self) -> KnownPath {
+        KnownPath {
+            rtt: Some(self.rtt),
+            to_peer: self.up.known_exactly(),
+            from_peer: self.down.known_exactly(),
         }
     }
 }
 
-impl Rate {
-    /// A rate that is known exactly, in bits per second.
-    #[must_use]
-    pub fn known(bits_per_second: f64) -> Self {
+impl DirectionEstimate {
+    fn known_exactly(&self) -> KnownDirection {
+        KnownDirection {
+            rate: self.known.rate.filter(|_| !self.is_lower_bound),
+            ..self.known
+        }
+    }
+}
+
+/// A direction without uncertainty.
+impl From<KnownDirection> for DirectionEstimate {
+    fn from(known: KnownDirection) -> Self {
         Self {
-            bits_per_second,
-            relative_error: 0.0,
-            is_lower_bound: false,
+            known,
+            ..Self::default()
         }
     }
 }
 
-/// For people, on one line.
+impl Kernel {
+    fn validate(&self) -> Result<(), SelectError> {
+        for (field, value) in [
+            ("kernel.send_ceiling", self.send_ceiling),
+            ("kernel.receive_ceiling", self.receive_ceiling),
+        ] {
+            fields::check(field, value, (1.0, 1e15), "1 to 1e15 bytes")?;
+        }
+        Ok(())
+    }
+}
+
+/// Formats the path on one line.
 impl fmt::Display for PathEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rtt {}", Seconds(self.rtt.min_s))?;
-        if let Some(jitter) = self.rtt.jitter_s {
-            write!(f, " (jitter {})", Seconds(jitter))?;
+        write!(f, "rtt {}", Seconds(self.rtt.as_secs_f64()))?;
+        if let Some(jitter) = self.jitter {
+            write!(f, " (jitter {})", Seconds(jitter.as_secs_f64()))?;
         }
         write!(f, ", up {}, down {}", self.up, self.down)?;
         f.write_str(match self.udp {
@@ -218,28 +208,28 @@ impl fmt::Display for PathEstimate {
     }
 }
 
-impl fmt::Display for Direction {
+impl fmt::Display for DirectionEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.rate {
+        match self.known.rate {
             Some(rate) => {
-                if rate.is_lower_bound {
+                if self.is_lower_bound {
                     f.write_str("at least ")?;
                 }
-                write!(f, "{:.3} Mbit/s", Short(rate.bits_per_second / 1e6))?;
-                if rate.relative_error > 0.0 {
-                    write!(f, " ± {:.0} %", rate.relative_error * 100.0)?;
+                write!(f, "{:.3} Mbit/s", Short(rate.megabits_per_second()))?;
+                if self.rate_error > 0.0 {
+                    write!(f, " ± {:.0} %", self.rate_error * 100.0)?;
                 }
             }
             None => f.write_str("unknown rate")?,
         }
-        let Some(loss) = self.loss else {
+        let Some(loss) = self.known.loss else {
             return f.write_str(" and loss");
         };
         let (low, high) = loss.interval();
         let [loss, low, high] = [loss.fraction(), low, high].map(|it| Short(it * 100.0));
         match loss.0 > 0.0 {
             true => write!(f, ", loss {loss:.2} % ({low:.2} to {high:.2} %)"),
-            // Known rather than counted: an emulated path.
+            // The loss is known rather than counted: an emulated path.
             false if high.0 < 1e-4 => f.write_str(", no loss"),
             false => write!(f, ", loss below {high:.2} %"),
         }
@@ -263,7 +253,7 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// A number with as many digits that matter as the precision says.
+/// A number with a limited number of significant digits.
 pub(crate) struct Short(pub(crate) f64);
 
 impl fmt::Display for Short {
@@ -275,7 +265,7 @@ impl fmt::Display for Short {
         };
         let decimals = (digits - 1 - magnitude).max(0) as usize;
         let text = format!("{:.*}", decimals, self.0);
-        // 2.00 is 2, but 200 is 200.
+        // 2.00 becomes 2, but 200 stays 200.
         let text = match text.contains('.') {
             true => text.trim_end_matches('0').trim_end_matches('.'),
             false => &text,
@@ -286,20 +276,22 @@ impl fmt::Display for Short {
 
 #[cfg(test)]
 mod tests {
+    use transpute_units::Loss;
+
     use super::*;
 
     fn lossy() -> PathEstimate {
         let mut path = PathEstimate::of_rtt(0.11).unwrap();
-        path.up = Direction {
-            rate: Some(Rate {
-                bits_per_second: 9.5e7,
-                relative_error: 0.05,
-                is_lower_bound: true,
-            }),
-            loss: Some(Loss::new(2, 128).unwrap()),
-            queue_bytes: None,
+        path.up = DirectionEstimate {
+            known: KnownDirection {
+                rate: Some(Bandwidth::from_megabits_per_second(95.0)),
+                loss: Loss::new(2, 128),
+                queue_bytes: None,
+            },
+            rate_error: 0.05,
+            is_lower_bound: true,
         };
-        path.down.loss = Some(Loss::new(0, 128).unwrap());
+        path.down.known.loss = Loss::new(0, 128);
         path.udp = Udp::Passes;
         path
     }
@@ -323,6 +315,16 @@ mod tests {
         let path = lossy();
         let text = serde_json::to_string(&path).unwrap();
         assert_eq!(PathEstimate::from_json(&text, "x").unwrap(), path);
+        assert_eq!(
+            text,
+            "{\"rtt\":{\"min_s\":0.11,\"jitter_s\":null},\
+             \"up\":{\"rate\":{\"bits_per_second\":95000000.0,\"relative_error\":0.05,\"is_lower_bound\":true},\
+             \"loss\":{\"lost\":2,\"sent\":128},\"queue_bytes\":null},\
+             \"down\":{\"rate\":null,\"loss\":{\"lost\":0,\"sent\":128},\"queue_bytes\":null},\
+             \"udp\":\"passes\",\"mtu\":null,\
+             \"kernel\":{\"send_ceiling\":null,\"receive_ceiling\":null,\"congestion_control\":null,\"available\":[]},\
+             \"source\":\"given\"}"
+        );
         let least = PathEstimate::from_json("{\"rtt\":{\"min_s\":0.1}}", "x").unwrap();
         assert_eq!(least, PathEstimate::of_rtt(0.1).unwrap());
     }

@@ -1,62 +1,66 @@
 //! The predicted time of a workload over a transport, and its parts.
 //!
-//! `T = set-up + round trips + serial computing + |carrying, computing|`, in the spirit of Rebane, *A feasibility analysis of
-//! secure multiparty computation deployments*, 2012, section 5, whose `T = f(ping) + bytes / g(bandwidth)` follows here
-//! from the profile of the transport. `|x, y|` is `sqrt(x² + y²)`: carrying and computing hide each other, except where they take about as long.
+//! `T = set-up + round trips + serial computing + |carrying, computing|`. This follows Rebane, *A
+//! feasibility analysis of secure multiparty computation deployments*, 2012, section 5. Its `T =
+//! f(ping) + bytes / g(bandwidth)` is derived here from the profile of the transport. `|x, y|` is
+//! `sqrt(x² + y²)`: carrying and computing overlap, except if they take about the same time.
 
 use std::time::Duration;
 
 use serde::Serialize;
-use transpute_transport::{PathClass, Profile};
+use transpute_transport::Profile;
+use transpute_units::{Bandwidth, Loss, PathClass};
 
 use crate::{
-    Bound, Direction, End, Loss, Model, PathEstimate, SelectError, Spec, Workload,
+    Bound, DirectionEstimate, End, Model, PathEstimate, SelectError, Spec, Workload,
     law::{self, Carriage, Conditions},
     model::Values,
 };
 
-/// Rate of a path that was not measured, in bits per second: gigabit Ethernet within a LAN, and the median of our wide-area
-/// cells elsewhere (docs/results/selection).
-const UNKNOWN_RATE_LAN: f64 = 1e9;
-const UNKNOWN_RATE: f64 = 2e8;
+/// Assumed rate of an unmeasured path: gigabit Ethernet within a LAN, and otherwise the median of
+/// the wide-area cells in docs/results/selection.
+const UNKNOWN_RATE_LAN: Bandwidth = Bandwidth::from_megabits_per_second(1000.0);
+const UNKNOWN_RATE: Bandwidth = Bandwidth::from_megabits_per_second(200.0);
 
 /// Standard deviation of the logarithm of an unknown rate: 95 % of the paths within a factor of 10.
 const UNKNOWN_RATE_SIGMA: f64 = 1.15;
 
-/// Factor by which a path is usually faster than a train that did not fill it could tell.
+/// Typical factor by which a path is faster than the rate of a train that did not fill it.
 const LOWER_BOUND_FACTOR: f64 = 1.5;
 
-/// Shortest queue that is assumed where none was measured, in bytes; longer paths have one bandwidth-delay product.
+/// Minimum of an assumed queue, in bytes. Longer paths have one bandwidth-delay product.
 const DEFAULT_QUEUE: f64 = 262_144.0;
 
-/// Limits of Linux on the buffers of a TCP connection, in bytes (`tcp_wmem`, `tcp_rmem`), where they are not known.
+/// Assumed limits on the buffers of a TCP connection, in bytes: the defaults of Linux (`tcp_wmem`,
+/// `tcp_rmem`).
 const DEFAULT_SEND_BUFFER: f64 = 4_194_304.0;
 const DEFAULT_RECEIVE_BUFFER: f64 = 6_291_456.0;
 
-/// Packets seen elsewhere that a loss estimate starts from: their ratio, 2 in 10,000, is that of an ordinary path, and their
-/// number is how many a train needs to count as much.
+/// Prior of a loss estimate, in packets. The ratio of 2 in 10,000 is that of an ordinary path. The
+/// number of packets is that of a train with equal weight.
 const PRIOR_LOST: f64 = 0.02;
 const PRIOR_SENT: f64 = 100.0;
 
 /// A predicted time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// From the first packet of the set-up to the output, in seconds.
+    /// Time from the first packet of the set-up to the output, in seconds.
     pub seconds: f64,
-    /// Standard deviation of the logarithm of the time, from errors of the model and of the measured rate.
+    /// Standard deviation of the logarithm of the time, from errors of the model and of the
+    /// measured rate.
     pub sigma: f64,
     /// The parts of the time.
     pub parts: TimeParts,
-    /// The bottleneck in the direction that decides.
+    /// The bottleneck in the decisive direction.
     pub bound: Bound,
 }
 
 /// Parts of a predicted time, in seconds; their sum is the whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimeParts {
-    /// Until the link is up.
+    /// Time until the link is established.
     pub setup_s: f64,
-    /// Round trips that the protocol waits for.
+    /// Round trips of the protocol.
     pub rounds_s: f64,
     /// Additional time until the rate of the path is reached.
     pub growth_s: f64,
@@ -64,7 +68,7 @@ pub struct TimeParts {
     pub transfer_s: f64,
     /// Additional time because of losses.
     pub loss_s: f64,
-    /// Computing that nothing hides.
+    /// Computing that does not overlap.
     pub compute_s: f64,
 }
 
@@ -78,10 +82,10 @@ impl Prediction {
 }
 
 impl Model {
-    /// Predicts a workload over a transport, connecting included.
+    /// Predicts the time of a workload over a transport, including the set-up.
     ///
     /// # Errors
-    /// [`SelectError::Number`] if the path or the workload has a number that is out of range.
+    /// [`SelectError::Number`] if a number of the path or the workload is out of range.
     pub fn predict(
         &self,
         spec: &Spec,
@@ -95,7 +99,7 @@ impl Model {
         let values = fitted.parameters.map(|estimate| estimate.value);
         let (parts, bound) = parts(&profile, &values, &both_ways(path), workload);
         let seconds = parts.total();
-        // A rate that is off by a factor moves what is carried by that factor.
+        // An error of the rate by a factor changes the transfer time by that factor.
         let carried = parts.transfer_s / seconds.max(f64::MIN_POSITIVE);
         let (_, busier) = workload.busier(path);
         Ok(Prediction {
@@ -115,40 +119,42 @@ impl TimeParts {
     }
 }
 
-/// Returns both directions of a path, up first, with an assumption for everything unknown.
+/// Returns both directions of a path, up first, with assumptions for unknown properties.
 pub(crate) fn both_ways(path: &PathEstimate) -> [Conditions; 2] {
     [&path.up, &path.down].map(|direction| {
-        let rtt = path.rtt_s();
-        let rate = rate(direction, rtt);
+        let rate = rate(direction, path.rtt);
         Conditions {
-            rtt,
+            rtt: path.rtt.as_secs_f64(),
             rate,
-            loss: loss(direction),
-            queue: (direction.queue_bytes).unwrap_or((rate / 8.0 * rtt).max(DEFAULT_QUEUE)),
+            loss: loss(direction.known.loss),
+            queue: (direction.known.queue_bytes)
+                .map_or(rate.bytes_in(path.rtt).max(DEFAULT_QUEUE), |bytes| {
+                    bytes as f64
+                }),
             kernel_window: kernel_window(path),
         }
     })
 }
 
-/// Returns the rate of a direction in bits per second.
-pub(crate) fn rate(direction: &Direction, rtt_s: f64) -> f64 {
-    match direction.rate {
-        Some(rate) if rate.is_lower_bound => rate.bits_per_second * LOWER_BOUND_FACTOR,
-        Some(rate) => rate.bits_per_second,
-        None if PathClass::of(Duration::from_secs_f64(rtt_s)) <= PathClass::SameLan => {
-            UNKNOWN_RATE_LAN
-        }
+/// Returns the rate of a direction.
+pub(crate) fn rate(direction: &DirectionEstimate, rtt: Duration) -> Bandwidth {
+    match direction.known.rate {
+        Some(rate) if direction.is_lower_bound => rate * LOWER_BOUND_FACTOR,
+        Some(rate) => rate,
+        None if PathClass::of(rtt) <= PathClass::SameLan => UNKNOWN_RATE_LAN,
         None => UNKNOWN_RATE,
     }
 }
 
-fn rate_sigma(direction: &Direction) -> f64 {
-    let measured = direction.rate.filter(|rate| !rate.is_lower_bound);
-    measured.map_or(UNKNOWN_RATE_SIGMA, |rate| rate.relative_error)
+fn rate_sigma(direction: &DirectionEstimate) -> f64 {
+    match direction.known.rate.is_some() && !direction.is_lower_bound {
+        true => direction.rate_error,
+        false => UNKNOWN_RATE_SIGMA,
+    }
 }
 
-fn loss(direction: &Direction) -> f64 {
-    let counted = |of: fn(Loss) -> u64| direction.loss.map_or(0.0, |loss| of(loss) as f64);
+fn loss(loss: Option<Loss>) -> f64 {
+    let counted = |of: fn(Loss) -> u64| loss.map_or(0.0, |loss| of(loss) as f64);
     (counted(Loss::lost) + PRIOR_LOST) / (counted(Loss::sent) + PRIOR_SENT)
 }
 
@@ -176,14 +182,15 @@ pub(crate) fn parts(
     let rtt = path[0].rtt;
     let tables = carry(to_evaluator, work.garbler_bytes);
     let requests = carry(to_garbler, work.evaluator_bytes);
-    // Answers wait for the requests, and then go at the rate that the tables have reached.
+    // Answers wait for the requests, and are then sent at the rate that the tables have reached.
     let late = match work.garbler_bytes {
         0 => 0.0,
         all => tables.transfer * (work.garbler_late_bytes as f64 / all as f64),
     };
     let first = workload.first_table();
     let waiting = (workload.round_trips() - first).max(0.0) * rtt;
-    // From the first table on: the tables, or the labels after a further round trip, whichever takes longer.
+    // From the first table on: the tables, or the labels after a further round trip, whichever
+    // takes longer.
     let labels = Carriage {
         transfer: requests.transfer + late,
         ..requests
@@ -196,7 +203,10 @@ pub(crate) fn parts(
     let carrying = waiting + time(&chain);
     let bytes = work.garbler_bytes.saturating_add(work.evaluator_bytes) as f64;
     let computing = work.garble_s.max(work.evaluate_s) + values.byte_s * bytes;
-    let train = path.map(|it| f64::from(profile.probe_bytes).min(it.queue) * 8.0 / it.rate);
+    let train = path.map(|it| {
+        it.rate
+            .seconds_to_send(f64::from(profile.probe_bytes).min(it.queue))
+    });
     let parts = TimeParts {
         setup_s: values.setup_s
             + f64::from(profile.setup_round_trips) * rtt
@@ -216,27 +226,35 @@ pub(crate) fn parts(
 
 #[cfg(test)]
 mod tests {
+    use transpute_units::KnownDirection;
+
     use super::*;
-    use crate::Rate;
 
     #[test]
     fn assumptions_are_replaced_by_measurements() {
-        let unknown = Direction::default();
-        let far = PathClass::SAME_LAN_LIMIT.as_secs_f64();
-        assert_eq!([rate(&unknown, 1e-4), rate(&unknown, far)], [1e9, 2e8]);
-        let measured = Direction {
-            rate: Some(Rate::known(5e7)),
-            ..unknown
+        let unknown = DirectionEstimate::default();
+        let mbit = Bandwidth::from_megabits_per_second;
+        let near = Duration::from_micros(100);
+        assert_eq!(
+            [
+                rate(&unknown, near),
+                rate(&unknown, PathClass::SAME_LAN_LIMIT)
+            ],
+            [mbit(1000.0), mbit(200.0)]
+        );
+        let measured: DirectionEstimate = KnownDirection::of_rate(mbit(50.0)).into();
+        assert_eq!(
+            (rate(&measured, near), rate_sigma(&measured)),
+            (mbit(50.0), 0.0)
+        );
+        let bound = DirectionEstimate {
+            is_lower_bound: true,
+            ..KnownDirection::of_rate(mbit(100.0)).into()
         };
-        assert_eq!((rate(&measured, 0.1), rate_sigma(&measured)), (5e7, 0.0));
-        let bound = Direction {
-            rate: Some(Rate {
-                is_lower_bound: true,
-                ..Rate::known(1e8)
-            }),
-            ..unknown
-        };
-        assert_eq!((rate(&bound, 0.1), rate_sigma(&bound)), (1.5e8, 1.15));
+        assert_eq!(
+            (rate(&bound, near), rate_sigma(&bound)),
+            (mbit(150.0), 1.15)
+        );
         assert_eq!(
             kernel_window(&PathEstimate::of_rtt(0.1).unwrap()),
             4_194_304.0
@@ -245,12 +263,7 @@ mod tests {
 
     #[test]
     fn a_measured_loss_overrules_the_prior_as_its_train_grows() {
-        let of = |lost, sent| {
-            loss(&Direction {
-                loss: Some(Loss::new(lost, sent).unwrap()),
-                ..Direction::default()
-            })
-        };
+        let of = |lost, sent| loss(Loss::new(lost, sent));
         assert!((of(0, 0) - 2e-4).abs() < 1e-9);
         assert!(of(0, 128) < 1e-4);
         assert!((0.007..0.008).contains(&of(1, 32)));

@@ -1,4 +1,4 @@
-//! Transports as the selector knows them: a name, settings, and a profile.
+//! Transports in the selector: a name, settings, and a profile.
 
 use std::{
     cmp::Ordering,
@@ -9,18 +9,22 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use transpute_transport::{Profile, Registry, Throughput};
+use transpute_transport::{
+    Profile, Registry, Throughput,
+    settings::{name_and_settings, pairs},
+};
 
 use crate::SelectError;
 
-/// The longest name with settings.
+/// Maximum length of a name with settings.
 const MAX_LEN: usize = 100;
 
-/// A transport's name with its settings, such as `tcp:cc=bbr`, and its profile. Settings are kept in their order as texts, so that
-/// equal ones compare equal; `+` separates them as well as a comma.
+/// A transport's name with its settings, such as `tcp:cc=bbr`, and its profile. Settings are kept
+/// in order as texts, so that equal ones compare equal; `+` separates them as well as a comma.
 ///
-/// A text that is [parsed](str::parse) gets the profile of the built-in transport of that name.
-/// [`in_registry`](Self::in_registry) finds those of other transports. The profile takes no part in comparisons.
+/// A [parsed](str::parse) text gets the profile of the built-in transport of that name.
+/// [`in_registry`](Self::in_registry) finds those of other transports. Comparisons ignore the
+/// profile.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Spec {
@@ -29,35 +33,34 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Parses a name with settings, and finds the profile of the transport in a registry. A transport that has none is predicted
-    /// like one TCP connection, with a wide uncertainty.
+    /// Parses a name with settings, and finds the profile of the transport in a registry. A
+    /// transport without a profile is predicted like one TCP connection, with a wide uncertainty.
     ///
     /// # Errors
     /// [`SelectError::Transport`].
     pub fn in_registry(text: &str, registry: &Registry) -> Result<Self, SelectError> {
-        let (name, settings) = match text.split_once(':') {
-            Some((name, settings)) => (name, settings.split([',', '+']).collect()),
-            None => (text, Vec::new()),
-        };
+        let (name, settings) = name_and_settings(text);
         let is_word = |word: &str| {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
             !word.is_empty() && word.bytes().all(is_plain)
         };
-        let is_pair = |item: &&str| {
-            (item.split_once('=')).is_some_and(|(key, value)| is_word(key) && is_word(value))
+        let pair = |pair: Result<(&str, &str), &str>| {
+            let (key, value) = pair.ok()?;
+            (is_word(key) && is_word(value)).then(|| format!("{key}={value}"))
         };
-        match text.len() <= MAX_LEN && is_word(name) && settings.iter().all(is_pair) {
-            true => Ok(Self {
-                text: joined(name, settings.into_iter().map(str::to_owned).collect()),
+        let settings: Option<Vec<_>> = settings.into_iter().flat_map(pairs).map(pair).collect();
+        match settings.filter(|_| text.len() <= MAX_LEN && is_word(name)) {
+            Some(settings) => Ok(Self {
+                text: joined(name, settings),
                 profile: registry.profile(text),
             }),
-            false => Err(SelectError::Transport {
+            None => Err(SelectError::Transport {
                 text: text.chars().take(MAX_LEN).collect(),
             }),
         }
     }
 
-    /// Returns the profile of the transport with its settings; `None` if nothing is known of it.
+    /// Returns the profile of the transport with its settings; `None` if it is unknown.
     #[must_use]
     pub fn profile(&self) -> Option<&Profile> {
         self.profile.as_ref()
@@ -66,25 +69,26 @@ impl Spec {
     /// Returns the name without the settings.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.text.split(':').next().unwrap_or_default()
+        name_and_settings(&self.text).0
     }
 
-    /// Returns name and settings.
+    /// Returns the name with the settings.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Returns a setting.
+    /// Returns the value of a setting.
     #[must_use]
     pub fn setting(&self, key: &str) -> Option<&str> {
-        let (_, settings) = self.text.split_once(':')?;
-        let mut pairs = settings.split(',').filter_map(|item| item.split_once('='));
+        let (_, settings) = name_and_settings(&self.text);
+        let mut pairs = settings.into_iter().flat_map(pairs).flatten();
         pairs.find_map(|(known, value)| (known == key).then_some(value))
     }
 
-    /// Returns the transport with the congestion control that it has: written out if it is another than cubic, and left out if it
-    /// is. `tcp` over a kernel whose default is bbr does what `tcp:cc=bbr` does, and `tcp:cc=cubic` what `tcp` does elsewhere.
+    /// Returns the transport with its effective congestion control. Cubic is left out, and others
+    /// are written out. With bbr as the kernel's default, `tcp` is the same as `tcp:cc=bbr`, and
+    /// `tcp:cc=cubic` is the same as `tcp` elsewhere.
     pub(crate) fn in_effect(&self, default_control: Option<&str>) -> Self {
         let Some(Throughput::Kernel(control)) = self.profile.map(|profile| profile.throughput)
         else {
@@ -92,9 +96,10 @@ impl Spec {
         };
         let control = control.or_else(|| default_control?.parse().ok());
         let control = (control.as_ref()).map_or("cubic", |control| control.name());
-        let (name, settings) = self.text.split_once(':').unwrap_or((&self.text, ""));
-        let others = (settings.split(',')).filter(|it| !it.is_empty() && !it.starts_with("cc="));
-        let all = others.map(str::to_owned);
+        let (name, settings) = name_and_settings(&self.text);
+        let pairs = settings.into_iter().flat_map(pairs).flatten();
+        let others = pairs.filter(|(key, _)| *key != "cc");
+        let all = others.map(|(key, value)| format!("{key}={value}"));
         let all = all.chain((control != "cubic").then(|| format!("cc={control}")));
         let profile = self.profile.map(|profile| {
             let mut profile = profile;
@@ -107,15 +112,15 @@ impl Spec {
         }
     }
 
-    /// Returns whether losses shrink its congestion window, where `default_control` is that of TCP connections which are not told
-    /// otherwise.
+    /// Returns whether losses shrink its congestion window. `default_control` is the default
+    /// congestion control of TCP connections.
     #[must_use]
     pub fn slows_at_losses(&self, default_control: Option<&str>) -> bool {
         self.profile_under(default_control).throughput == Throughput::Window
     }
 
-    /// Returns the profile, or that of an unknown transport, with the congestion control that is in effect where `default_control` is
-    /// that of TCP connections which are not told otherwise.
+    /// Returns the profile, or that of an unknown transport, with the effective congestion control.
+    /// `default_control` is the default congestion control of TCP connections.
     pub(crate) fn profile_under(&self, default_control: Option<&str>) -> Profile {
         let mut profile = self.profile.unwrap_or_default();
         profile.throughput = profile.throughput.resolve(default_control);

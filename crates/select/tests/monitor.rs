@@ -1,8 +1,8 @@
-//! The monitor of a path, with scripted samples.
+//! Tests of the monitor of a path, with scripted samples.
 
 use std::time::Duration;
 
-use transpute_select::{Loss, MeasuredPath, PathMonitor};
+use transpute_select::{Bandwidth, KnownDirection, KnownPath, Loss, PathMonitor};
 use transpute_transport::PathSample;
 
 /// Returns a count of packets.
@@ -10,7 +10,12 @@ fn loss(sent: u64, lost: u64) -> Loss {
     Loss::new(lost, sent).unwrap()
 }
 
-/// The figures of a link: a rate in bytes per second that the path limited or not, packets sent and lost so far.
+fn bytes_per_second(rate: f64) -> Option<Bandwidth> {
+    Some(Bandwidth::from_bytes_per_second(rate))
+}
+
+/// Returns the figures of a link: a rate in bytes per second with its limit, and the packets sent
+/// and lost so far.
 fn sample(rate: u64, is_app_limited: bool, sent: u64, lost: u64) -> PathSample {
     let mut sample = PathSample::default();
     sample.min_rtt = Some(Duration::from_millis(20));
@@ -21,16 +26,19 @@ fn sample(rate: u64, is_app_limited: bool, sent: u64, lost: u64) -> PathSample {
     sample
 }
 
-/// 100 Mbit/s that lose one packet in a thousand.
-fn chosen_by() -> MeasuredPath {
-    MeasuredPath {
-        rtt: Some(Duration::from_millis(20)),
-        rate: Some(12.5e6),
-        loss: Some(loss(10_000, 10)),
+/// Returns a path of 100 Mbit/s that loses one packet in a thousand.
+fn chosen_by() -> KnownPath {
+    KnownPath {
+        to_peer: KnownDirection {
+            rate: bytes_per_second(12.5e6),
+            loss: Some(loss(10_000, 10)),
+            queue_bytes: None,
+        },
+        ..KnownPath::of_rtt(Duration::from_millis(20))
     }
 }
 
-/// A run ends: a second after the one before, in which nothing was sent that the sample does not tell of.
+/// Ends a run a second after the one before, with all traffic in the sample.
 fn look(monitor: &mut PathMonitor, sample: &PathSample) {
     monitor.look(sample, Duration::from_secs(1));
 }
@@ -56,25 +64,27 @@ fn a_rate_is_worse_from_half_on_if_the_path_limited_it() {
         let worse = monitor.worse().is_some_and(|worse| worse.contains("rate"));
         assert_eq!(worse, is_worse, "{rate} {is_app_limited}");
         let expected = if is_app_limited { 12.5e6 } else { rate as f64 };
-        assert_eq!(monitor.estimate().rate, Some(expected));
+        assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(expected));
     }
 }
 
-/// The constants are what the requirement says: a change moves these edges.
+/// The constants are those of the requirement. A change moves these edges.
 #[test]
 fn noise_is_three_standard_deviations() {
     let before = loss(10_000, 100);
-    // With as many packets the pooled deviation at 100 and 200 lost is 0.00172: 0.0100 is 5.8 of them.
+    // With as many packets, the pooled deviation at 100 and 200 lost is 0.00172, and 0.0100 is 5.8
+    // times as much.
     let now = loss;
     assert!(now(10_000, 200).is_worse_than(before));
     assert!(!now(10_000, 199).is_worse_than(before), "not twice as much");
-    // Of 900 packets 18 are 2.8 deviations more than 9, of 1,100 packets 22 are 3.1.
+    // Of 900 packets, 18 are 2.8 deviations more than 9. Of 1,100 packets, 22 are 3.1.
     assert!(!now(900, 18).is_worse_than(before));
     assert!(now(1_100, 22).is_worse_than(before));
     let clean = loss(10_000, 0);
     assert!(!clean.is_worse_than(before) && !clean.is_worse_than(clean));
     assert!(!now(0, 0).is_worse_than(before) && !now(10, 10).is_worse_than(now(0, 0)));
-    // A loss of 0.3 % after 0.1 % may be chance if it was counted in 1,000 packets. In 1,000,000 packets it is not.
+    // A loss of 0.3 % after 0.1 % may be chance if it was counted in 1,000 packets. In 1,000,000
+    // packets it is not.
     let little = loss(10_000, 10);
     assert!(!now(1_000, 3).is_worse_than(little) && now(1_000_000, 3_000).is_worse_than(little));
 }
@@ -83,17 +93,17 @@ fn noise_is_three_standard_deviations() {
 fn packets_count_since_the_last_look() {
     let mut monitor = watched(&[sample(12_500_000, false, 100_000, 100)]);
     assert_eq!(monitor.worse(), None);
-    // 5 % of the last thousand are lost in the sum of all.
+    // 5 % of the last thousand are lost in the total.
     look(&mut monitor, &sample(12_500_000, false, 101_000, 150));
     let now = loss(1_000, 50);
     let expected = Some("loss 5.00 %, was 0.10 %".to_owned());
     assert_eq!(monitor.worse(), expected);
-    assert_eq!(monitor.estimate().loss, Some(now));
-    // A look during the next run is about its rate.
+    assert_eq!(monitor.estimate().to_peer.loss, Some(now));
+    // A sample during the next run is about its rate.
     monitor.look_at_rate(&sample(12_000_000, false, 101_900, 151));
-    assert_eq!(monitor.estimate().loss, Some(now));
-    assert_eq!(monitor.estimate().rate, Some(12.5e6));
-    // Nothing was sent since: what was measured last stays.
+    assert_eq!(monitor.estimate().to_peer.loss, Some(now));
+    assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(12.5e6));
+    // Nothing was sent since, so the last measurement stays.
     look(&mut monitor, &sample(12_500_000, true, 101_000, 150));
     assert_eq!(monitor.worse(), expected);
     // The path recovers.
@@ -103,25 +113,25 @@ fn packets_count_since_the_last_look() {
 
 #[test]
 fn what_was_not_known_is_what_is_measured_first() {
-    let mut monitor = PathMonitor::new(MeasuredPath::default());
-    assert_eq!(monitor.estimate(), MeasuredPath::default());
+    let mut monitor = PathMonitor::new(KnownPath::default());
+    assert_eq!(monitor.estimate(), KnownPath::default());
     look(&mut monitor, &sample(10_000_000, true, 0, 0));
-    assert_eq!(monitor.chosen_by().rate, None);
+    assert_eq!(monitor.chosen_by().to_peer.rate, None);
     look(&mut monitor, &sample(10_000_000, false, 5_000, 5));
-    assert_eq!(monitor.chosen_by().rate, Some(1e7));
+    assert_eq!(monitor.chosen_by().to_peer.rate, bytes_per_second(1e7));
     assert_eq!(monitor.worse(), None);
     look(&mut monitor, &sample(4_000_000, false, 10_000, 1_005));
     assert_eq!(
         monitor.worse().unwrap(),
         "rate 32.0 Mbit/s, was 80.0; loss 20.00 %, was 0.10 %"
     );
-    // A transport that counts what it sent again, and nothing else.
+    // A transport that counts only retransmissions.
     let mut monitor = PathMonitor::default();
     let mut tcp = PathSample::default();
     (tcp.packets_sent, tcp.retransmits) = (Some(1000), Some(30));
     look(&mut monitor, &tcp);
     let expected = loss(1000, 30);
-    assert_eq!(monitor.estimate().loss, Some(expected));
+    assert_eq!(monitor.estimate().to_peer.loss, Some(expected));
 }
 
 #[test]
@@ -130,23 +140,24 @@ fn the_rate_of_a_run_is_its_highest_and_at_least_what_was_carried() {
     monitor.look_at_rate(&sample(9_000_000, false, 0, 0));
     monitor.look_at_rate(&sample(10_000_000, false, 0, 0));
     assert_eq!(
-        monitor.estimate().rate,
-        Some(12.5e6),
+        monitor.estimate().to_peer.rate,
+        bytes_per_second(12.5e6),
         "the run is under way"
     );
     // A retransmission, and then the program.
     monitor.look_at_rate(&sample(1_000, false, 0, 0));
     look(&mut monitor, &sample(50_000_000, true, 0, 0));
-    assert_eq!(monitor.estimate().rate, Some(1e7));
-    // Only a retransmission was seen of a run that carried three megabytes and a half, one half again, in half a second.
+    assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(1e7));
+    // The only sample is a retransmission, of a run that transferred three and a half megabytes,
+    // half a megabyte twice, in half a second.
     let mut retransmission = sample(1_000, false, 3_500, 500);
     retransmission.wire_bytes_sent = Some(4_000_000);
     retransmission.wire_bytes_retransmitted = Some(500_000);
     monitor.look(&retransmission, Duration::from_millis(500));
-    assert_eq!(monitor.estimate().rate, Some(7e6));
-    // Nothing was limited by the path: what was measured last stays.
+    assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(7e6));
+    // The path was no limit, so the last measurement stays.
     look(&mut monitor, &sample(1_000, true, 3_500, 500));
-    assert_eq!(monitor.estimate().rate, Some(7e6));
+    assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(7e6));
     monitor.look(&sample(1_000, false, 3_500, 500), Duration::ZERO);
-    assert_eq!(monitor.estimate().rate, Some(1e3));
+    assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(1e3));
 }

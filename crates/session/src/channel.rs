@@ -1,4 +1,4 @@
-//! One party's two directions of a run: transcripts, counters, and the frames that end the run.
+//! The two directions of a run: transcripts, counters, and the frames that end the run.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::{
 /// Bytes of a `Finish` frame's payload: the hashes of both directions.
 pub(crate) const FINISH_LEN: usize = 64;
 
-/// The frames sent and received so far, and those that wait to be sent ahead of any table.
+/// The frames sent and received so far, and frames to be sent before any table.
 pub(crate) struct Channel {
     sent: Transcript,
     received: Transcript,
@@ -23,14 +23,14 @@ pub(crate) struct Channel {
     pub(crate) bytes_received: u64,
     pub(crate) finish_sent: bool,
     pub(crate) finish_received: bool,
-    /// Bit `m` tells that milestone `m` has been passed.
+    /// Bit `m` is set when milestone `m` was reached.
     milestones: u8,
-    /// The bytes between the header and the content of every frame: the number of the run.
+    /// Bytes between the header and the content of every frame: the number of the run.
     tag: Vec<u8>,
 }
 
 impl Channel {
-    /// `covers_tables`: whether the transcripts hash the tables.
+    /// Makes the channel. With `covers_tables`, the transcripts hash the tables.
     pub(crate) fn new(covers_tables: bool) -> Self {
         Self {
             sent: Transcript::new(covers_tables),
@@ -47,13 +47,13 @@ impl Channel {
         }
     }
 
-    /// Puts `tag` between the header and the content of every frame to be sent. Transcripts are of
-    /// the frames without it.
+    /// Inserts `tag` between the header and the content of every sent frame. Transcripts hash the
+    /// frames without it.
     pub(crate) fn set_tag(&mut self, tag: &[u8]) {
         self.tag = tag.to_vec();
     }
 
-    /// Writes a frame to the stream at once.
+    /// Appends a frame to `out`.
     pub(crate) fn send(
         &mut self,
         out: &mut Vec<u8>,
@@ -71,8 +71,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Writes the first frames of this direction: the encoded hello and, if there is one, the base-OT
-    /// message it announces.
+    /// Appends the first frames of this direction: the encoded hello, and the base-OT message if
+    /// the hello announces one.
     pub(crate) fn send_opening(
         &mut self,
         out: &mut Vec<u8>,
@@ -92,13 +92,13 @@ impl Channel {
         })
     }
 
-    /// Queues a whole frame to be written before anything new is made.
+    /// Queues a frame, to be sent before anything else.
     pub(crate) fn queue(&mut self, frame: Vec<u8>) {
         self.queued_bytes += frame.len();
         self.queue.push_back(frame);
     }
 
-    /// Writes the oldest queued frame; says whether there was one.
+    /// Sends the oldest queued frame. Returns whether there was one.
     pub(crate) fn send_queued(&mut self, out: &mut Vec<u8>) -> bool {
         let Some(frame) = self.queue.pop_front() else {
             return false;
@@ -117,19 +117,17 @@ impl Channel {
         true
     }
 
-    /// Returns the bytes that wait to be sent.
+    /// Returns the number of queued bytes.
     pub(crate) fn queued_bytes(&self) -> usize {
         self.queued_bytes
     }
 
-    /// Says whether nothing is queued.
+    /// Returns whether no frame is queued.
     pub(crate) fn is_flushed(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Takes note of a received frame; handles those that end a session.
-    ///
-    /// Returns the frame if it is for the caller.
+    /// Records a received frame, and handles frames that end a run. Returns other frames.
     pub(crate) fn receive(&mut self, frame: Frame) -> Result<Option<Frame>, SessionError> {
         let Frame { kind, payload } = &frame;
         if *kind == FrameKind::Alive {
@@ -168,7 +166,7 @@ impl Channel {
                         found: hashes.len(),
                     });
                 }
-                // What the peer sent is what came here, and what was sent here came there.
+                // The peer's sent bytes must be those received here, and the other way around.
                 if hashes != [self.received.hash(), self.sent.hash()].as_flattened() {
                     return Err(SessionError::Transcript);
                 }
@@ -178,15 +176,15 @@ impl Channel {
         Ok(Some(frame))
     }
 
-    /// Takes note of a received frame of tables that was not kept.
+    /// Records a received frame of tables that was not kept.
     pub(crate) fn receive_skipped(&mut self, skipped: &Skipped) {
         let len = HEADER_LEN + self.tag.len() + skipped.len as usize;
         self.count(FrameKind::Tables, len, false);
         self.received.add_skipped(skipped);
     }
 
-    /// Sends the frame that ends this direction. Both transcripts must be complete but for the
-    /// two `Finish` frames, which are in neither.
+    /// Sends the frame that ends this direction. Both transcripts must be complete. They exclude
+    /// the two `Finish` frames.
     pub(crate) fn send_finish(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
         let hashes = [self.sent.hash(), self.received.hash()];
         let tag = &self.tag;
@@ -200,17 +198,17 @@ impl Channel {
         Ok(())
     }
 
-    /// Returns the hash of all frames sent so far.
+    /// Returns the hash of all sent frames.
     pub(crate) fn sent_hash(&self) -> [u8; 32] {
         self.sent.hash()
     }
 
-    /// Returns the hash of all frames received so far.
+    /// Returns the hash of all received frames.
     pub(crate) fn received_hash(&self) -> [u8; 32] {
         self.received.hash()
     }
 
-    /// Says whether both directions are complete.
+    /// Returns whether both directions are complete.
     pub(crate) fn is_finished(&self) -> bool {
         self.finish_sent && self.finish_received
     }
@@ -230,7 +228,7 @@ impl Channel {
             &mut self.bytes_received
         };
         *total += frame_len as u64;
-        // The number in front of a table chunk, label run or piece is framing too.
+        // The number before a table chunk, label run or piece counts as framing too.
         let header_len = HEADER_LEN + self.tag.len();
         let (purpose, overhead) = match kind {
             FrameKind::Tables => (&mut self.traffic.tables, header_len + 8),

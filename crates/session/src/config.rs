@@ -1,4 +1,4 @@
-//! What two parties have to agree on, and what each decides for itself.
+//! The settings of a run: some that both parties must share, and some of each side.
 
 use std::{fmt, num::NonZeroUsize, str::FromStr};
 
@@ -12,16 +12,16 @@ use crate::{
     schemes::SchemeSet,
 };
 
-/// Which side of the garbled circuit a party is on.
+/// The role of a party.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Role {
-    /// Makes the garbled circuit.
+    /// Garbles the circuit.
     Garbler,
-    /// Evaluates it.
+    /// Evaluates the garbled circuit.
     Evaluator,
 }
 
-/// Who learns the outputs.
+/// The parties that learn the outputs.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum OutputPolicy {
     /// The evaluator only.
@@ -34,7 +34,7 @@ pub enum OutputPolicy {
 }
 
 impl OutputPolicy {
-    /// Says whether `role` learns the outputs.
+    /// Returns whether `role` learns the outputs.
     #[must_use]
     pub fn reaches(self, role: Role) -> bool {
         match self {
@@ -49,48 +49,54 @@ impl OutputPolicy {
     }
 }
 
-/// The settings of a session. All but `backend`, `threads`, `path` and the schemes
-/// must be the same on both sides, with the exception that [`OtChoice::Auto`] gives. Of schemes both sides must allow one in common.
+/// The settings of a run. Both sides must have the same, except for `backend`, `threads`, `path`,
+/// the schemes, and [`OtChoice::Auto`]. Both sides must allow a common scheme.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The garbling scheme; if [`other_schemes`](Self::other_schemes) has more, the one that this side prefers.
+    /// The garbling scheme. If [`other_schemes`](Self::other_schemes) contains more, the preferred
+    /// one.
     pub scheme: Scheme,
-    /// Schemes that this side allows as well. Default: none. With some of them, all must be with free XOR, and
-    /// [`rekey_period`](Self::rekey_period) must be 1.
+    /// Other schemes that this side allows. Default: none. With others, all schemes must have free
+    /// XOR, and [`rekey_period`](Self::rekey_period) must be 1.
     pub other_schemes: SchemeSet,
-    /// Whether this side's preference among schemes decides, because it knows the path: that of the side that connected. If both
-    /// sides say so, or neither, the garbler's counts.
+    /// This side's preference among schemes decides, because it connected and knows the path. If
+    /// both sides or neither set this, the garbler's preference decides.
     pub decides_scheme: bool,
-    /// How many consecutive tweaks share one AES key in `half-gates`: a power of two up to 2^20.
-    /// Every doubling costs one bit of security and saves key schedules. Default 1.
+    /// Number of consecutive tweaks that share one AES key in `half-gates`: a power of two up to
+    /// 2^20. Every doubling costs one bit of security and saves key schedules. Default 1.
     pub rekey_period: u32,
-    /// How the oblivious transfers are done.
+    /// The kind of oblivious transfer.
     pub ot: OtChoice,
-    /// What public-key oblivious transfer rests on.
+    /// The public-key scheme of base oblivious transfer.
     pub base_ot: BaseOt,
-    /// What this side knows about the path before it is connected, for [`OtChoice::Auto`].
+    /// The path as the evaluator sees it, for [`OtChoice::Auto`]: `to_peer` is the direction to the
+    /// garbler. Usually `None` before this side is connected. A path without a round-trip time
+    /// counts as unknown.
     pub path: Option<KnownPath>,
-    /// Who learns the outputs.
+    /// The parties that learn the outputs.
     pub output: OutputPolicy,
-    /// Evaluations of the circuit in this session; at least 1.
+    /// Number of evaluations of the circuit, at least 1.
     pub batch: u64,
-    /// Largest chunk of garbled tables, in bytes: 64 to 1 MiB. Default 64 KiB: large enough that
-    /// frame headers vanish, small enough that evaluation starts early.
+    /// Maximum length of a chunk of garbled tables, in bytes: 64 to 1 MiB. The default of 64 KiB
+    /// makes frame headers negligible, and evaluation can start early.
     pub chunk_len: u32,
-    /// Whether the evaluator checks its output labels against hashes from the garbler (16 bytes per
-    /// output bit), which catches a corrupted table. Default true.
+    /// The evaluator checks its output labels against hashes from the garbler (16 bytes per output
+    /// bit), which detects a corrupted table. Default true.
     pub output_check: bool,
-    /// How many bytes of tables the garbler may send before the evaluator has the labels to use
-    /// them, in a connection for one run: what the evaluator buffers at most, if that is 1 MiB or more. The smaller of both sides
-    /// counts. Default 40 MiB; to hide a round trip completely it must reach rate times RTT, 36 MiB at 1 Gbit/s and 300 ms.
-    /// In other connections [`ConnectionConfig::window`](crate::ConnectionConfig::window) counts.
+    /// Flow-control window of tables in a connection for one run, in bytes. The garbler may send as
+    /// many bytes before the evaluator has the labels for them, and the evaluator buffers at most
+    /// this or 1 MiB. The smaller of both sides counts. Default 40 MiB. To hide a round trip
+    /// completely, it must reach rate times round-trip time: 36 MiB at 1 Gbit/s and 300 ms.
+    /// Connections for many runs use [`ConnectionConfig::window`](crate::ConnectionConfig::window).
     pub table_lead: u64,
-    /// The AES implementation of this side; `None` is [`Backend::best`]: the one that the environment variable `TRANSPUTE_AES`
-    /// names, else the fastest. A name that this CPU cannot use ends the run with an error.
+    /// The AES implementation of this side; `None` is [`Backend::best`]: the one that the
+    /// environment variable `TRANSPUTE_AES` names, else the fastest. A name that this CPU cannot
+    /// use ends the run with an error.
     pub backend: Option<Backend>,
-    /// On how many threads this side garbles or evaluates a batch, in a connection for one run. With 1, the default, the connection
-    /// computes where it is called; with more, it starts as many threads of its own, of use if there
-    /// are as many idle cores and groups of evaluations. Each may hold 32 MiB of tables.
+    /// Number of threads that garble or evaluate a batch, in a connection for one run. With 1, the
+    /// default, the calling thread computes. With more, the connection starts as many threads. They
+    /// help if there are as many idle cores and groups of evaluations. Each may hold 32 MiB of
+    /// tables.
     pub threads: NonZeroUsize,
 }
 
@@ -122,7 +128,7 @@ impl Config {
         self.other_schemes.with(self.scheme)
     }
 
-    /// Prefers `scheme`, if it is allowed; whatever was allowed before still is.
+    /// Prefers `scheme` if it is allowed. The set of allowed schemes does not change.
     pub fn prefer_scheme(&mut self, scheme: Scheme) {
         let allowed = self.allowed_schemes();
         if allowed.contains(scheme) {
@@ -154,13 +160,14 @@ impl Config {
         Ok(())
     }
 
-    /// Decides for `count` oblivious transfers; returns why too, if that is by prediction.
+    /// Chooses the kind of transfer for `count` oblivious transfers. Also returns the reason, if it
+    /// predicted times.
     ///
     /// # Errors
     /// [`ConfigError::TooManyForDirect`].
     pub(crate) fn plan(&self, count: u64) -> Result<(OtPlan, Option<Planned>), ConfigError> {
         match self.path {
-            Some(path) if self.ot == OtChoice::Auto && count > 0 => {
+            Some(path) if path.rtt.is_some() && self.ot == OtChoice::Auto && count > 0 => {
                 let choice = plan(&Question {
                     transfers: count,
                     is_correlated: self.scheme.is_free_xor(),

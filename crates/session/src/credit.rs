@@ -1,26 +1,28 @@
-//! How far tables may run ahead of labels.
+//! Flow control: the credit of tables ahead of labels.
 
 use crate::layout::Layout;
 
-/// Where tables may run ahead of labels: the accounting both sides share.
+/// The accounting of tables that are sent ahead of labels, which both sides share.
 ///
-/// Everything about an evaluation that the garbler sends unasked (its tables, its own labels, the
-/// decoding information) counts until the evaluator has the labels of its inputs that it needs for it: tables until it has those
-/// that they and the ones before read, where the garbler's labels are not sent, and else, like all the rest, until it has all of
-/// that evaluation and those garbled side by side with it. What counts stays within the agreed lead, give
-/// or take the untabled part of the evaluations that are garbled together.
+/// The garbler sends tables, its own labels and decoding information of an evaluation without a
+/// request. They count towards the window until the evaluator has the input labels that it needs
+/// for them. For tables whose garbler's labels are not sent, these are the labels that they and
+/// earlier tables read. For all else, these are all labels of that evaluation and of those garbled
+/// together with it. The counted bytes stay within the agreed window, except for the bytes without
+/// tables of the evaluations that are garbled together.
 pub(crate) struct Credit {
     limit: u64,
-    /// Bytes that count of other runs on the same connection.
+    /// Bytes of other runs on the same connection that count.
     others: u64,
     layout: Layout,
     committed: u64,
-    /// Labels of evaluator's inputs that are there, or, where there are no such inputs, evaluations.
+    /// Number of the evaluator's input labels that have arrived. Without such inputs, the number of
+    /// evaluations.
     answered: u64,
 }
 
 impl Credit {
-    /// Begins without room: a connection [shares](Self::share) its window out.
+    /// Starts without credit. A connection [distributes](Self::share) its window.
     pub(crate) fn new(layout: Layout) -> Self {
         Self {
             limit: 0,
@@ -31,7 +33,7 @@ impl Credit {
         }
     }
 
-    /// Returns the accounting of what is sent in another layout, before anything counts.
+    /// Returns the accounting for another layout, before anything counts.
     pub(crate) fn renewed(&self, layout: Layout) -> Self {
         Self {
             layout,
@@ -42,13 +44,14 @@ impl Credit {
         }
     }
 
-    /// Sets the limit of all runs of a connection together, and what counts of the others.
+    /// Sets the limit of all runs of a connection together, and the counted bytes of the other
+    /// runs.
     pub(crate) fn share(&mut self, limit: u64, others: u64) {
         self.limit = limit;
         self.others = others;
     }
 
-    /// Returns how many bytes may count.
+    /// Returns the limit of counted bytes.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
@@ -57,25 +60,25 @@ impl Credit {
         self.answered = labels;
     }
 
-    /// Returns the bytes that count, if `more` are added.
+    /// Returns the number of counted bytes if `more` are added.
     pub(crate) fn used(&self, more: u64) -> u64 {
         let free = self.layout.unasked(self.answered);
         (self.committed + more).saturating_sub(free)
     }
 
-    /// Says whether nothing counts, of other runs neither.
+    /// Returns whether nothing counts, of this run and of others.
     pub(crate) fn is_empty(&self) -> bool {
         self.used(0) == 0 && self.others == 0
     }
 
-    /// Says whether `more` bytes may be sent: those of a chunk, at most, or what is not tables.
+    /// Returns whether `more` bytes may be sent: at most a chunk of tables, or other data.
     pub(crate) fn allows(&self, more: u64) -> bool {
-        // What can be evaluated ends where a chunk ends: with its first byte goes the whole of the next one.
+        // Only whole chunks can be evaluated: with its first byte, the whole next chunk counts.
         let used = self.used(more);
         self.used(1) == 0 || used == 0 || used.saturating_add(self.others) <= self.limit
     }
 
-    /// Says whether what has come unasked is more than could be sent.
+    /// Returns whether the received bytes exceed the credit.
     pub(crate) fn is_exceeded(&self) -> bool {
         let limit = self.limit.saturating_add(self.layout.max_untabled());
         self.used(0).saturating_add(self.others) > limit

@@ -1,4 +1,4 @@
-//! How a session fails.
+//! Errors of a session.
 
 use std::{fmt, time::Duration};
 
@@ -8,38 +8,38 @@ use transpute_ot::OtError;
 
 use crate::{FrameError, FrameKind, InputError, config_error::ConfigError};
 
-/// Something both parties must agree on.
+/// A setting that both parties must agree on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum Field {
     /// The version of the protocol.
     Version = 1,
-    /// One garbler and one evaluator.
+    /// Exactly one party garbles.
     Role = 2,
     /// The circuit.
     Circuit = 3,
-    /// Which input values are the garbler's.
+    /// The owner of each input value.
     InputSplit = 4,
     /// The garbling scheme.
     Scheme = 5,
-    /// Tweaks per AES key.
+    /// Number of tweaks per AES key.
     RekeyPeriod = 6,
-    /// How oblivious transfers are done.
+    /// The kind of oblivious transfer.
     Ot = 7,
-    /// Who learns the outputs.
+    /// The parties that learn the outputs.
     Output = 8,
-    /// Evaluations in the session.
+    /// Number of evaluations.
     Batch = 9,
-    /// Bytes per chunk of tables.
+    /// Maximum length of a chunk of tables.
     ChunkLen = 10,
-    /// Whether outputs are checked.
+    /// The check of outputs.
     OutputCheck = 11,
-    /// Whether the link is encrypted.
+    /// The encryption of the link.
     Encryption = 12,
-    /// Whether a run is prepared before its inputs are known.
+    /// The run is prepared before its inputs are known.
     Prepared = 14,
-    /// What base OT rests on.
+    /// The public-key scheme of base OT.
     BaseOt = 15,
 }
 
@@ -87,22 +87,22 @@ impl fmt::Display for Field {
     }
 }
 
-/// Why a peer gave up, as far as it says.
+/// The reason for which a peer aborted, as it reports it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum AbortReason {
-    /// It received something the protocol does not allow.
+    /// It received a message that the protocol does not allow.
     Protocol = 1,
-    /// Its output did not pass the check.
+    /// Its output failed the check.
     OutputCheck = 2,
-    /// It received other bytes than were sent.
+    /// It received other bytes than this side sent.
     Transcript = 3,
     /// Its own input or machine failed.
     Local = 4,
-    /// Its application does not want the run any more.
+    /// Its application cancelled the run.
     Cancelled = 5,
-    /// It serves as many peers, or does as much, as it has room for.
+    /// It has its maximum number of peers or runs.
     Busy = 6,
 }
 
@@ -134,40 +134,40 @@ impl fmt::Display for AbortReason {
     }
 }
 
-/// Why a session ended without its outputs.
+/// The error of a session that ended without its outputs.
 ///
-/// After any of these the link is in an unknown state and must be dropped.
+/// After an error of the connection, the link is in an unknown state and must be dropped.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The settings cannot work.
+    /// The settings are not valid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The parties propose different things.
+    /// The proposals of the parties differ.
     #[error("the parties disagree on the {field}: {ours} here, {theirs} at the peer")]
     Disagreement {
-        /// What they disagree on.
+        /// The differing setting.
         field: Field,
         /// This side's proposal.
         ours: String,
         /// The peer's proposal.
         theirs: String,
     },
-    /// The peer refused before this side saw why.
+    /// The peer refused a setting before this side saw the difference.
     #[error("the peer does not agree on the {0}")]
     RefusedByPeer(Field),
-    /// The first bytes are not those of this protocol.
+    /// The first bytes do not belong to this protocol.
     #[error("the peer does not speak the transpute protocol")]
     NotTranspute,
-    /// The stream is no sequence of frames.
+    /// The stream is not a sequence of frames.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// A frame came that may not come now.
+    /// A frame arrived that is not allowed at this time.
     #[error("unexpected {kind:?} message: {problem}")]
     Unexpected {
         /// Its kind.
         kind: FrameKind,
-        /// What is wrong about it.
+        /// The problem.
         problem: &'static str,
     },
     /// A message has the wrong length.
@@ -175,41 +175,41 @@ pub enum SessionError {
     Length {
         /// Its kind.
         kind: FrameKind,
-        /// Bytes due.
+        /// Expected number of bytes.
         expected: usize,
-        /// Bytes found.
+        /// Number of bytes found.
         found: usize,
     },
     /// Oblivious transfer failed.
     #[error(transparent)]
     Ot(#[from] OtError),
-    /// Garbling or evaluation failed, or an output did not pass its check.
+    /// Garbling or evaluation failed, or an output failed its check.
     #[error(transparent)]
     Garble(#[from] GarbleError),
-    /// The bytes received are not the bytes the peer sent.
+    /// The received bytes differ from those that the peer sent.
     #[error("the bytes received are not the bytes the peer sent")]
     Transcript,
     /// This party's input could not be read.
     #[error("input of evaluation {instance}: {source}")]
     Input {
-        /// The evaluation.
+        /// The number of the evaluation.
         instance: u64,
-        /// Why.
+        /// The error of the input.
         source: InputError,
     },
-    /// The peer gave up.
+    /// The peer aborted.
     #[error("the peer gave up because {0}")]
     PeerAborted(AbortReason),
-    /// The link ended before the session did.
+    /// The link ended before the session.
     #[error("the peer closed the connection before the session was complete")]
     Closed,
-    /// The peer showed no sign of life.
+    /// The peer sent nothing for this time.
     #[error("no sign of life from the peer for {} s", .0.as_secs())]
     PeerLost(Duration),
-    /// The link failed. The error is that of the driver's transport.
+    /// The link failed. The source is the error of the transport.
     #[error(transparent)]
     Link(Box<dyn std::error::Error + Send + Sync>),
-    /// A thread to compute on cannot be started.
+    /// A computing thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] std::io::Error),
     /// There is no room for the tables of another prepared run.
@@ -217,20 +217,20 @@ pub enum SessionError {
     PreparedFull {
         /// Bytes of its tables.
         needed: u64,
-        /// Bytes that are free of what both sides agreed to.
+        /// Free bytes within the limit that both sides agreed on.
         free: u64,
     },
-    /// The connection that the run is part of has failed.
+    /// The connection of the run has failed.
     #[error(transparent)]
     Connection(std::sync::Arc<Self>),
-    /// The computing thread ended without a result.
+    /// The run was cancelled: the computing thread ended without a result.
     #[error("the session was cancelled")]
     Cancelled,
 }
 
 impl SessionError {
-    /// Returns what to tell the peer: a field to refuse or a reason to abort; `None` where it knows
-    /// or cannot be told.
+    /// Returns the message for the peer: a field to refuse, or a reason to abort. `None` if the
+    /// peer knows already or cannot be informed.
     pub(crate) fn farewell(&self) -> Option<Farewell> {
         Some(match self {
             Self::Disagreement { field, .. } => Farewell::Refuse(*field),
@@ -255,14 +255,14 @@ impl SessionError {
         })
     }
 
-    /// Says whether the peer is told of the error before the link is closed.
+    /// Returns whether the peer is informed of the error before the link is closed.
     #[must_use]
     pub fn is_told(&self) -> bool {
         self.farewell().is_some()
     }
 
-    /// Says whether the error of one run ends all of it: what came is not
-    /// what the protocol allows, so nothing that follows can be made sense of.
+    /// Returns whether the error of one run ends the whole connection. That is so if the peer
+    /// violated the protocol, because later frames would have no meaning.
     pub(crate) fn ends_connection(&self) -> bool {
         matches!(
             self,
@@ -279,14 +279,14 @@ impl SessionError {
     }
 }
 
-/// The last words of a failed session.
+/// The last message of a failed session.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Farewell {
     Refuse(Field),
     Abort(AbortReason),
 }
 
-/// The error for a hello that came twice or a message that came before it.
+/// Returns the error for a hello that arrived twice, or for a message before it.
 pub(crate) fn out_of_order(kind: FrameKind) -> SessionError {
     SessionError::Unexpected {
         kind,

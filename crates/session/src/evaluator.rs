@@ -34,29 +34,30 @@ pub(crate) struct EvaluatorCore {
     pub(crate) terms: Terms,
     pub(crate) channel: Channel,
     pub(crate) outputs: VecDeque<Output>,
-    /// `None` before the inputs of a prepared run are known.
+    /// `None` until the inputs of a prepared run are known.
     inputs: Option<Box<dyn Inputs>>,
     spawner: Option<Spawner>,
     hello: Hello,
-    /// The base-OT message, until it is sent behind the hello.
+    /// The base-OT message, until it is sent after the hello.
     setup: Option<Vec<u8>>,
     agreed: Option<Agreed>,
     ot: EvaluatorOt,
-    /// Seeds the randomness of transfers that begin again because the garbler demands another plan.
+    /// The seed of transfers that start again because the garbler demands another plan.
     late: Zeroizing<[u8; 32]>,
     setup_received: bool,
-    /// Whether the garbler's announced base-OT message is of no use.
+    /// The garbler's announced base-OT message is not used.
     skips_setup: bool,
-    /// Bytes ignored of a garbler that has begun with another scheme than the agreed one, until its second hello.
+    /// Ignored bytes of a garbler that has started with another scheme than the agreed one, until
+    /// its second hello.
     ignored: Option<u64>,
     choices: Choices,
-    /// Transfers asked for.
+    /// Number of requested transfers.
     asked: u64,
-    /// Transfers answered.
+    /// Number of answered transfers.
     answered: u64,
-    /// Labels of the evaluator's inputs, from the first evaluation not begun.
+    /// Labels of the evaluator's inputs, from the first evaluation that has not started.
     labels: VecDeque<Label>,
-    /// Labels of the garbler's inputs, likewise.
+    /// Labels of the garbler's inputs, from the first evaluation that has not started.
     garbler_labels: VecDeque<Label>,
     garbler_labels_received: u64,
     lead: Credit,
@@ -65,20 +66,20 @@ pub(crate) struct EvaluatorCore {
     tables: VecDeque<Bytes>,
     table_bytes: u64,
     chunks_received: u64,
-    /// Evaluations begun.
+    /// Number of started evaluations.
     begun: u64,
     is_running: bool,
-    /// Evaluations finished.
+    /// Number of finished evaluations.
     finished: u64,
-    /// Bytes of tables of the running evaluations not seen yet.
+    /// Bytes of tables of the running evaluations that have not arrived.
     tables_left: u64,
-    /// Chunks of the running evaluations that are evaluated, or handed to others.
+    /// Number of chunks of the running evaluations that are evaluated, or passed to other threads.
     chunks_done: u64,
     decode_pieces: Assembler,
     decode_infos: VecDeque<Vec<u8>>,
     /// Finished evaluations that wait for their decoding information.
     undecoded: VecDeque<EvaluatedOutputs>,
-    /// Whether a deviating evaluator ignores how far ahead it may ask.
+    /// For tests of a deviating evaluator: it ignores the limit of requests.
     #[cfg(test)]
     pub(crate) asks_without_limit: bool,
 }
@@ -89,7 +90,7 @@ struct Agreed {
     evaluating: Evaluating,
 }
 
-/// Who evaluates.
+/// The evaluator on this thread, or on others.
 enum Evaluating {
     Here(Box<Evaluator>),
     Others(EvaluatingThreads),
@@ -204,7 +205,7 @@ impl EvaluatorCore {
                 Ok(())
             }
             FrameKind::Finish => {
-                // It may stand right behind the last table, before that is evaluated.
+                // It may follow the last table directly, before that is evaluated.
                 if self.chunks_received < self.layout.total_chunks()
                     || self.answered < self.terms.total_choices
                     || !self.channel.is_flushed()
@@ -232,7 +233,7 @@ impl EvaluatorCore {
         out: &mut Vec<u8>,
         may_send: bool,
     ) -> Result<Progressed, SessionError> {
-        // What the garbler waits for goes first; then evaluation, which frees memory.
+        // Messages that the garbler waits for are first. Evaluation, which frees memory, is second.
         let worked = (may_send && self.poll_send(out)?)
             || self.decode_next()?
             || self.evaluate_next()?
@@ -246,7 +247,7 @@ impl EvaluatorCore {
         })
     }
 
-    /// Writes the next frame that needs no evaluation; says whether there was one.
+    /// Sends the next frame that needs no evaluation. Returns whether there was one.
     fn poll_send(&mut self, out: &mut Vec<u8>) -> Result<bool, SessionError> {
         if let Some(setup) = self.setup.take() {
             self.channel
@@ -267,7 +268,7 @@ impl EvaluatorCore {
         Ok(true)
     }
 
-    /// Begins an evaluation or evaluates one chunk; says whether it could.
+    /// Starts an evaluation, or evaluates one chunk. Returns whether it could.
     fn evaluate_next(&mut self) -> Result<bool, SessionError> {
         let has_labels = self.has_labels();
         let Some(agreed) = &mut self.agreed else {
@@ -337,7 +338,7 @@ impl EvaluatorCore {
         Ok(true)
     }
 
-    /// Waits for what other threads are at, if they are at anything; says whether they were.
+    /// Waits for work of other threads, if there is any. Returns whether there was.
     pub(crate) fn settle(&mut self) -> Result<bool, SessionError> {
         let Some(Agreed {
             evaluating: Evaluating::Others(others),
@@ -346,7 +347,7 @@ impl EvaluatorCore {
         else {
             return Ok(false);
         };
-        // Those that are running may lack tables.
+        // The running evaluations may lack tables.
         if others.outstanding() <= u64::from(self.is_running) {
             return Ok(false);
         }
@@ -355,7 +356,7 @@ impl EvaluatorCore {
         Ok(true)
     }
 
-    /// Takes the outputs of the evaluations that were done together.
+    /// Takes the outputs of the evaluations that were evaluated together.
     fn finish_instances(&mut self, outputs: Vec<EvaluatedOutputs>) {
         let Some(agreed) = &self.agreed else { return };
         let policy = self.terms.config.output;
@@ -377,7 +378,7 @@ impl EvaluatorCore {
         }
     }
 
-    /// Decodes the oldest finished evaluation if its information is here.
+    /// Decodes the oldest finished evaluation if its decoding information has arrived.
     fn decode_next(&mut self) -> Result<bool, SessionError> {
         let Some(agreed) = self.agreed.as_ref().filter(|_| !self.undecoded.is_empty()) else {
             return Ok(false);
@@ -404,7 +405,7 @@ impl EvaluatorCore {
     }
 
     fn poll_finish(&mut self, out: &mut Vec<u8>) -> Result<bool, SessionError> {
-        // Behind the garbler's: had anything gone wrong on the way, this side would abort instead.
+        // After the garbler's `Finish`. If an error had occurred, this side would abort instead.
         if self.channel.finish_sent
             || !self.channel.finish_received
             || !self.is_all_evaluated()
@@ -476,7 +477,7 @@ impl EvaluatorCore {
         let Some(agreed) = self.agreed.as_ref().filter(|_| !self.setup_received) else {
             return Err(out_of_order(FrameKind::OtSetup));
         };
-        // What is not announced is bound to the session by the keys that are derived from it.
+        // A message that is not announced is bound to the session by the keys derived from it.
         if agreed.theirs.announces_setup()
             && (self.skips_setup || agreed.theirs.has_begun(self.terms.plan))
         {
@@ -529,7 +530,7 @@ impl EvaluatorCore {
                 problem: "it is not the next chunk",
             });
         };
-        // Now, and not when it is evaluated: chunks that are too short would hardly count against the lead.
+        // Checked on arrival: chunks that are too short would hardly count towards the window.
         if chunk.len() != expected {
             return Err(SessionError::Length {
                 kind: FrameKind::Tables,
@@ -545,7 +546,7 @@ impl EvaluatorCore {
         Ok(())
     }
 
-    /// Counts bytes that came unasked and refuses what goes beyond the agreed lead.
+    /// Counts bytes that arrived without a request, and rejects bytes beyond the agreed window.
     fn commit(&mut self, kind: FrameKind, bytes: usize) -> Result<(), SessionError> {
         self.lead.commit(bytes as u64);
         if self.lead.is_exceeded() {
@@ -566,7 +567,8 @@ impl Drop for EvaluatorCore {
     }
 }
 
-/// Takes the oldest `count` labels; where there are no more, as a rule of large groups, without a copy.
+/// Removes and returns the oldest `count` labels. If there are no others, which is usual in large
+/// groups, it does not copy them.
 fn take(labels: &mut VecDeque<Label>, count: usize) -> Zeroizing<Vec<Label>> {
     if labels.len() == count {
         return Zeroizing::new(std::mem::take(labels).into());
@@ -576,7 +578,7 @@ fn take(labels: &mut VecDeque<Label>, count: usize) -> Zeroizing<Vec<Label>> {
     taken
 }
 
-/// Wipes and drops the oldest `count` labels.
+/// Wipes and removes the oldest `count` labels.
 fn discard(labels: &mut VecDeque<Label>, count: usize) {
     labels.iter_mut().take(count).for_each(Zeroize::zeroize);
     labels.drain(..count);

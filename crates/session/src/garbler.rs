@@ -30,48 +30,49 @@ use crate::{
     transfers::Transfers,
 };
 
-/// Bytes of output labels of finished evaluations that may wait for the evaluator's answer.
+/// Maximum number of bytes of output labels of finished evaluations that wait for the evaluator's
+/// answer.
 const AWAITED_LIMIT: usize = 16 << 20;
 
-/// Labels of the garbler's inputs per frame.
+/// Number of labels of the garbler's inputs per frame.
 pub(crate) const LABELS_PER_FRAME: usize = 4096;
 
 pub(crate) struct GarblerCore {
     pub(crate) terms: Terms,
     pub(crate) channel: Channel,
     pub(crate) outputs: VecDeque<Output>,
-    /// Garbles, unless others do so; knows the labels of all inputs.
+    /// Garbles, unless other threads do. Has the labels of all inputs.
     garbler: Garbler,
     others: Option<GarblingThreads>,
     spawner: Option<Spawner>,
-    /// `None` once the scheme is agreed, and where there is but one.
+    /// `None` when the scheme is agreed, or if only one is allowed.
     undecided: Option<Undecided>,
-    /// `None` before the inputs of a prepared run are known, and behind that.
+    /// `None` before the inputs of a prepared run are known, and after they were used.
     inputs: Option<Box<dyn Inputs>>,
-    /// Whether the labels of a prepared run's inputs are sent.
+    /// The labels of a prepared run's inputs are sent.
     is_provided: bool,
-    /// This party's input bits of groups of evaluations that were fetched and not begun.
+    /// This party's input bits of groups of evaluations that were fetched and not started.
     fetched: VecDeque<Vec<Bits>>,
-    /// Evaluations whose input bits were fetched.
+    /// Number of evaluations whose input bits were fetched.
     fetched_to: u64,
     hello: Hello,
-    /// The base-OT message, until it is sent behind the hello.
+    /// The base-OT message, until it is sent after the hello.
     setup: Option<Vec<u8>>,
     agreed: Option<Agreed>,
     ot: GarblerOt,
-    /// For what is drawn if the evaluator wants other transfers than were begun.
+    /// The seed of transfers that start again because the evaluator demands another plan.
     late: Zeroizing<[u8; 32]>,
-    /// Whether the evaluator's announced base-OT message is of no use.
+    /// The evaluator's announced base-OT message is not used.
     skips_setup: bool,
     setup_received: bool,
-    /// Transfers answered.
+    /// Number of answered transfers.
     answered: u64,
     lead: Credit,
     layout: Layout,
     transfers: Transfers,
-    /// Bytes of tables of the running evaluations not sent yet.
+    /// Bytes of tables of the running evaluations that are not sent.
     tables_left: u64,
-    /// Evaluations begun.
+    /// Number of started evaluations.
     begun: u64,
     is_running: bool,
     chunks: u64,
@@ -79,9 +80,9 @@ pub(crate) struct GarblerCore {
     held_labels: Vec<Vec<u8>>,
     /// Finished evaluations that [`Self::may_release`] holds back.
     held_outputs: VecDeque<GarbledOutputs>,
-    /// Finished evaluations whose output the evaluator has to return.
+    /// Finished evaluations whose output the evaluator must return.
     awaited: VecDeque<GarbledOutputs>,
-    /// `Output` messages of the oldest evaluations of `held_outputs`; none while any is in `awaited`.
+    /// `Output` messages of the oldest evaluations in `held_outputs`. Empty while `awaited` is not.
     returned: VecDeque<Vec<u8>>,
     output_pieces: Assembler,
 }
@@ -212,7 +213,7 @@ impl GarblerCore {
         Ok(Progressed::Worked)
     }
 
-    /// What to return where there is nothing to do.
+    /// Returns the result of a poll without work.
     pub(crate) fn idle(&self) -> Progressed {
         if self.channel.is_finished() {
             Progressed::Finished
@@ -221,8 +222,8 @@ impl GarblerCore {
         }
     }
 
-    /// Says whether the next evaluations may begin: the lead has room for what they send besides
-    /// tables, and not too many finished ones wait for an answer.
+    /// Returns whether the next evaluations may start: the window has room for what they send
+    /// without tables, and not too many finished ones wait for an answer.
     fn may_begin(&self) -> bool {
         let lanes = self.layout.lanes(self.begun);
         let per_output = 16 * self.terms.program.outputs().len();
@@ -261,7 +262,7 @@ impl GarblerCore {
         Ok(())
     }
 
-    /// Begins the evaluation that is answered next, if that needs no tables.
+    /// Starts the evaluation that is answered next, if it needs no tables.
     fn begin_without_tables(&mut self) -> Result<(), SessionError> {
         while !self.is_output_due()
             && !self.is_running
@@ -302,7 +303,7 @@ impl GarblerCore {
         Ok(())
     }
 
-    /// Sends the active labels of this party's inputs, as soon as the hellos agree.
+    /// Sends the active labels of this party's inputs when the hellos agree.
     fn send_labels(&mut self, instance: u64, bits: &Bits) {
         let width = self.terms.split.garbler_bits();
         for start in (0..width).step_by(LABELS_PER_FRAME) {
@@ -471,7 +472,7 @@ impl GarblerCore {
         Ok(())
     }
 
-    /// Tells the lead which evaluations the evaluator can get on with.
+    /// Updates the credit by the evaluations that the evaluator can continue.
     fn count_labelled(&mut self) {
         let choices = self.terms.choices as u64;
         self.lead.set_answered(match choices {

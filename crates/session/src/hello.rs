@@ -1,4 +1,4 @@
-//! The first message of each direction of a run: what a party proposes.
+//! The first message of each direction of a run: the proposal of a party.
 
 use rand::CryptoRng;
 use sha2::{Digest, Sha256};
@@ -12,75 +12,76 @@ use crate::{
     schemes::{SchemeSet, SchemeTerms},
 };
 
-/// Length of an encoded hello.
+/// Length of an encoded hello, in bytes.
 pub(crate) const HELLO_LEN: usize = 206;
 
 const FLAG_OUTPUT_CHECK: u8 = 1;
 const FLAG_PREPARED: u8 = 2;
-/// The sender's preference among garbling schemes decides.
+/// Flag: the sender's preference among garbling schemes decides.
 const FLAG_DECIDES: u8 = 4;
-/// The garbler sends tables as far ahead as its own window allows before it has the peer's opening.
+/// Flag: the garbler uses its own window before it has the peer's opening.
 const FLAG_EAGER: u8 = 8;
 
-/// Bit of a plan's code: the party accepts the peer's plan.
+/// Bit in the code of a plan: the party accepts the peer's plan.
 ///
-/// A party demands a plan if its [`OtChoice`] names one. [`OtChoice::Auto`] demands nothing; its
-/// hello has the expected plan with this bit. Both parties then do the same:
+/// A party demands a plan if its [`OtChoice`] names one. [`OtChoice::Auto`] demands nothing. Its
+/// hello contains the expected plan with this bit. Both parties then apply the same rules:
 ///
-/// * If the garbler demands a plan, that one is done.
-/// * Else the evaluator's is done, unless that is open and the pool, and the garbler's is not the pool: then the garbler's.
+/// * If the garbler demands a plan, that one is used.
+/// * Otherwise the evaluator's is used, unless it is the pool with this bit, and the garbler's is
+///   not the pool. Then the garbler's is used.
 /// * If both demand a plan and they differ, the run ends with a disagreement.
 ///
-/// So no plan is ever done that a party did not demand or leave open. A party that began another
-/// plan than the agreed one begins again; the peer ignores the base-OT message of the first.
+/// So no plan is used that a party did not demand or leave open. A party that started another plan
+/// than the agreed one starts again. The peer ignores the base-OT message of the first.
 const OPEN: u8 = 0x80;
 
-/// What a peer proposes with its call. The rest is compared when this side has called too.
+/// The peer's proposal of a run. The remaining settings are compared when this side has called too.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Proposal {
     /// [`Program::digest`](transpute_circuit::Program::digest) of the circuit.
     pub circuit: [u8; 32],
-    /// Evaluations.
+    /// Number of evaluations.
     pub batch: u64,
-    /// Whether its oblivious transfers may be direct: the peer demands or accepts it, and they are
-    /// few enough.
+    /// Its oblivious transfers may be direct: the peer demands or accepts it, and they are few
+    /// enough.
     pub may_be_direct: bool,
-    /// Whether it is prepared before its inputs are known.
+    /// It is prepared before its inputs are known.
     pub is_prepared: bool,
 }
 
-/// Everything two parties must agree on, and what each brings.
+/// The settings that two parties must agree on, and the values that each contributes.
 #[derive(Clone)]
 pub(crate) struct Hello {
     pub(crate) role: Role,
     pub(crate) nonce: [u8; 32],
-    /// The garbler's public parameters; the evaluator's are not used.
+    /// The garbler's public parameters. The evaluator's are not used.
     pub(crate) start: [u8; 16],
     pub(crate) input_seed: [u8; 16],
     pub(crate) prf_nonce: u64,
-    /// SHA-256 of the sender's base-OT message; zero if it sends none.
+    /// SHA-256 of the sender's base-OT message. Zero if it sends none.
     pub(crate) setup_hash: [u8; 32],
     terms: Terms,
 }
 
-/// The outcome of two hellos where they need not be equal.
+/// The agreement of two hellos, for settings that may differ.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Agreement {
-    /// How the oblivious transfers are done.
+    /// The kind of oblivious transfer.
     pub(crate) plan: OtPlan,
     /// The garbling scheme.
     pub(crate) scheme: Scheme,
-    /// Whether the garbler has begun with another scheme, or further ahead than the evaluator takes, and begins again with a second
-    /// hello.
+    /// The garbler has started with another scheme or a larger window than the evaluator accepts,
+    /// and starts again with a second hello.
     pub(crate) begins_again: bool,
 }
 
-/// The part of a hello that the parties agree on: equal on both sides, apart from schemes and transfers.
+/// The settings in a hello that must be equal on both sides, except for schemes and transfers.
 #[derive(Clone, Eq, PartialEq)]
 struct Terms {
     schemes: SchemeTerms,
-    /// The plan that the party begins with, and [`OPEN`].
+    /// The plan that the party starts with, and [`OPEN`].
     ot: u8,
     output: u8,
     flags: u8,
@@ -135,28 +136,28 @@ impl Hello {
         }
     }
 
-    /// Says that the run is prepared before its inputs are known.
+    /// Sets that the run is prepared before its inputs are known.
     pub(crate) fn set_prepared(&mut self) {
         self.terms.flags |= FLAG_PREPARED;
     }
 
-    /// Says whether tables run as far ahead as the garbler's own window before it has the peer's opening.
+    /// Sets whether the garbler uses its own window before it has the peer's opening.
     pub(crate) fn set_eager(&mut self, is_eager: bool) {
         self.terms.flags &= !FLAG_EAGER;
         self.terms.flags |= u8::from(is_eager) * FLAG_EAGER;
     }
 
-    /// Says whether a garbler has begun further ahead than its peer may take.
+    /// Returns whether a garbler has started with a larger window than its peer may accept.
     pub(crate) fn is_eager(&self) -> bool {
         self.terms.flags & FLAG_EAGER != 0
     }
 
-    /// Returns the plan that the party begins with, if its code has a meaning.
+    /// Returns the plan that the party starts with, if its code is valid.
     pub(crate) fn plan(&self) -> Option<OtPlan> {
         self.terms.plan()
     }
 
-    /// Prefers another of the schemes that are allowed, before the hello is sent.
+    /// Prefers another of the allowed schemes, before the hello is sent.
     pub(crate) fn prefer_scheme(&mut self, scheme: Scheme) {
         self.terms.schemes.preferred = scheme;
     }
@@ -167,7 +168,7 @@ impl Hello {
         self.terms.schemes.allowed = SchemeSet::of(&[scheme]);
     }
 
-    /// Turns a hello that was sent into one that begins again with the agreed scheme.
+    /// Changes a sent hello into one that starts again with the agreed scheme.
     pub(crate) fn renew(&mut self, scheme: Scheme, rng: &mut impl CryptoRng) {
         rng.fill_bytes(&mut self.nonce);
         self.setup_hash = [0; 32];
@@ -175,7 +176,7 @@ impl Hello {
         self.set_eager(false);
     }
 
-    /// Says whether a garbler with this hello sends tables before it has the peer's.
+    /// Returns whether a garbler with this hello sends tables before it has the peer's hello.
     pub(crate) fn begins_at_once(&self) -> bool {
         let is_prepared = self.terms.flags & FLAG_PREPARED != 0;
         self.terms.schemes.begins_at_once(is_prepared)
@@ -186,14 +187,15 @@ impl Hello {
         self.setup_hash = Sha256::digest(message).into();
     }
 
-    /// Puts in the garbler's public parameters.
+    /// Sets the garbler's public parameters.
     pub(crate) fn set_params(&mut self, params: &Params) {
         self.start = params.start;
         self.input_seed = params.input_seed;
         self.prf_nonce = params.nonce;
     }
 
-    /// Returns the garbling parameters that a garbler's hello announces, for the scheme in `config`.
+    /// Returns the garbling parameters that a garbler's hello announces, for the scheme in
+    /// `config`.
     pub(crate) fn params(&self, config: &Config) -> Params {
         Params {
             scheme: config.scheme,
@@ -235,7 +237,7 @@ impl Hello {
         out
     }
 
-    /// Reads a peer's hello.
+    /// Decodes a peer's hello.
     ///
     /// # Errors
     /// `Length`, `Unexpected`.
@@ -255,7 +257,7 @@ impl Hello {
         })
     }
 
-    /// Returns what an application needs to know to answer.
+    /// Returns the proposal for the application.
     pub(crate) fn proposal(&self, base: BaseOt) -> Proposal {
         let terms = &self.terms;
         let accepts_direct =
@@ -271,11 +273,11 @@ impl Hello {
         }
     }
 
-    /// Compares a peer's hello with ours; returns the outcome of both. `has_excess` says that the garbler's window is larger than what the
-    /// evaluator takes.
+    /// Compares a peer's hello with ours. Returns the agreement. `has_excess` states that the
+    /// garbler's window is larger than the evaluator accepts.
     ///
     /// # Errors
-    /// `Disagreement` on the first field that differs; `Unexpected` for a plan that cannot be.
+    /// `Disagreement` on the first differing field; `Unexpected` for an impossible plan.
     pub(crate) fn agree(
         &self,
         theirs: &Self,
@@ -295,7 +297,7 @@ impl Hello {
         };
         let scheme = SchemeTerms::agree(&garbler.schemes, &evaluator.schemes);
         self.terms.compare(&theirs.terms, scheme.is_some())?;
-        // The pool demands nothing: it is there for runs that both sides begin with it.
+        // The pool demands nothing. It is used if both sides start with it.
         let leaves_it = evaluator.ot & OPEN != 0 && evaluator.plan() == Some(OtPlan::Pool);
         let decides = if garbler.ot & OPEN == 0 || leaves_it {
             garbler
@@ -319,17 +321,17 @@ impl Hello {
         })
     }
 
-    /// Says whether the base-OT message that the hello announces, if it does, is of use for `plan`.
+    /// Returns whether an announced base-OT message is of use for `plan`.
     pub(crate) fn has_begun(&self, plan: OtPlan) -> bool {
         (self.terms.plan()).is_some_and(|begun| begun.begins_as(plan))
     }
 
-    /// Says whether the hello announces a base-OT message.
+    /// Returns whether the hello announces a base-OT message.
     pub(crate) fn announces_setup(&self) -> bool {
         self.setup_hash != [0; 32]
     }
 
-    /// Puts in another plan, before the hello is sent.
+    /// Sets another plan, before the hello is sent.
     pub(crate) fn set_plan(&mut self, plan: OtPlan) {
         self.terms.ot = plan.code() | self.terms.ot & OPEN;
         self.setup_hash = [0; 32];
@@ -361,7 +363,7 @@ impl Terms {
                 theirs,
             })
         };
-        // The circuit first: with different circuits most of the rest differs as a consequence.
+        // The circuit is first, because with different circuits most other fields differ too.
         if self.circuit != theirs.circuit {
             return differ(
                 Field::Circuit,
@@ -419,12 +421,12 @@ impl Terms {
         Ok(())
     }
 
-    /// Returns the plan that the party begins with, if its code has a meaning.
+    /// Returns the plan that the party starts with, if its code is valid.
     fn plan(&self) -> Option<OtPlan> {
         OtPlan::from_code(self.ot & !OPEN)
     }
 
-    /// Says whether a plan is possible with these terms of this side.
+    /// Returns whether a plan is possible with these settings of this side.
     fn can_do(&self, plan: OtPlan, base: BaseOt) -> bool {
         let Some(total) = self.batch.checked_mul(self.evaluator_bits) else {
             return false;
@@ -452,7 +454,7 @@ fn plan_text(code: u8) -> String {
     OtPlan::from_code(code & !OPEN).map_or_else(|| format!("plan {code}"), |p| p.to_string())
 }
 
-/// Takes fixed-size fields off the front of a slice.
+/// Reads fixed-size fields from the front of a slice.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -470,8 +472,7 @@ impl Reader<'_> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Reads all fields: outer `None` if it is too short, inner if a byte has no
-    /// meaning.
+    /// Reads all fields. The outer `None` means too few bytes, the inner one an invalid byte.
     fn hello(&mut self) -> Option<Option<Hello>> {
         let [role, scheme, allowed, ot, output, flags] = self.array()?;
         let (rekey_period, chunk_len) = (self.u32()?, self.u32()?);

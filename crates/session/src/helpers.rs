@@ -1,8 +1,8 @@
 //! Several threads for one batch, which the caller starts.
 //!
-//! The evaluations of a batch do not depend on each other. With `n` threads, every `n`-th group of
-//! those that are garbled together is one thread's; what goes over the wire is put in order again
-//! and is the same as from one thread.
+//! The evaluations of a batch do not depend on each other. With `n` threads, each thread has every
+//! `n`-th group of evaluations that are garbled together. The messages are put in order again, and
+//! are the same as those of one thread.
 
 use std::{
     io, iter,
@@ -16,14 +16,14 @@ use zeroize::Zeroizing;
 
 use crate::SessionError;
 
-/// Starts a thread with this name that does the work.
+/// Starts a named thread that runs the closure.
 pub type Spawner = fn(&str, Box<dyn FnOnce() + Send>) -> io::Result<()>;
 
-/// Bytes of tables that may wait at one thread: less than the tables of one group, and the threads
-/// wait for one another.
+/// Bytes of tables that may wait at one thread. With less than the tables of one group, threads
+/// would wait for each other.
 const TABLES_WAITING: usize = 32 << 20;
 
-/// Chunks that may wait at one thread.
+/// Returns the number of chunks that may wait at one thread.
 fn chunks_waiting(chunk_len: usize) -> usize {
     (TABLES_WAITING / chunk_len).clamp(1, 4096)
 }
@@ -31,27 +31,27 @@ fn chunks_waiting(chunk_len: usize) -> usize {
 /// Threads that garble.
 pub(crate) struct GarblingThreads {
     threads: Vec<GarblingThread>,
-    /// Groups handed out.
+    /// Number of groups that were passed to threads.
     begun: u64,
-    /// Groups that all has been received of.
+    /// Number of groups that were received completely.
     done: u64,
 }
 
 struct GarblingThread {
     groups: Sender<(u64, Vec<Bits>)>,
     products: Receiver<Result<Product, GarbleError>>,
-    /// Buffers that were sent, to be filled again.
+    /// Buffers of sent chunks, to be filled again.
     empty: Sender<Vec<u8>>,
 }
 
-/// What a group is garbled to: chunks, then the outputs of its evaluations.
+/// The result of a group: chunks, then the outputs of its evaluations.
 enum Product {
     Chunk(Vec<u8>),
     Outputs(Vec<GarbledOutputs>),
 }
 
 impl GarblingThreads {
-    /// Starts a thread for each garbler; all have the same seed.
+    /// Starts a thread for each garbler. All have the same seed.
     ///
     /// # Errors
     /// [`SessionError::Thread`].
@@ -65,7 +65,7 @@ impl GarblingThreads {
             let (sender, products) = mpsc::sync_channel(chunks_waiting(chunk_len));
             let (empty, returned) = mpsc::channel();
             spawn(spawner, "garbling", move || {
-                // Nobody is left to tell if the receiver is gone.
+                // An error means that the receiver is gone.
                 let _ = garble(garbler, chunk_len, &given, &sender, &returned);
             })?;
             Ok(GarblingThread {
@@ -81,7 +81,7 @@ impl GarblingThreads {
         })
     }
 
-    /// Hands out the next group, whose first evaluation is `instance`.
+    /// Passes the next group to a thread. Its first evaluation is `instance`.
     pub(crate) fn begin(&mut self, instance: u64, bits: Vec<Bits>) -> Result<(), SessionError> {
         let thread = &self.threads[(self.begun % self.threads.len() as u64) as usize];
         self.begun += 1;
@@ -89,12 +89,12 @@ impl GarblingThreads {
         given.map_err(|_| SessionError::Cancelled)
     }
 
-    /// Appends the next chunk, in the order of evaluations; waits for it.
+    /// Appends the next chunk, in the order of evaluations. Waits for it.
     pub(crate) fn chunk(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
         match self.receive()? {
             Product::Chunk(chunk) => {
                 out.extend_from_slice(&chunk);
-                // A thread that has nothing left to do needs no buffer.
+                // A thread without further work needs no buffer.
                 let _ = self.due().empty.send(chunk);
                 Ok(())
             }
@@ -123,7 +123,7 @@ impl GarblingThreads {
     }
 }
 
-/// What is left to say if nobody listens any more.
+/// The error of a thread whose receiver is gone.
 struct Unheard;
 
 fn garble(
@@ -154,9 +154,9 @@ fn garble(
 /// Threads that evaluate.
 pub(crate) struct EvaluatingThreads {
     threads: Vec<EvaluatingThread>,
-    /// Groups begun.
+    /// Number of started groups.
     begun: u64,
-    /// Groups whose outputs were received.
+    /// Number of groups whose outputs were received.
     done: u64,
 }
 
@@ -170,12 +170,12 @@ enum Task {
     Chunk(Bytes),
 }
 
-/// Evaluations to begin together.
+/// Evaluations that start together.
 pub(crate) struct Group {
     /// The first of them.
     pub(crate) instance: u64,
     pub(crate) lanes: usize,
-    /// Labels of the garbler's inputs, where they are sent.
+    /// Labels of the garbler's inputs, if they are sent.
     pub(crate) given: Option<Zeroizing<Vec<Label>>>,
     /// Labels of the evaluator's inputs.
     pub(crate) labels: Zeroizing<Vec<Label>>,
@@ -195,7 +195,7 @@ impl EvaluatingThreads {
             let (tasks, given) = mpsc::sync_channel(chunks_waiting(chunk_len));
             let (sender, outputs) = mpsc::channel();
             spawn(spawner, "evaluating", move || {
-                // Nobody is left to tell if the receiver is gone.
+                // An error means that the receiver is gone.
                 let _ = evaluate(evaluator, chunk_len, &given, &sender);
             })?;
             Ok(EvaluatingThread { tasks, outputs })
@@ -207,23 +207,23 @@ impl EvaluatingThreads {
         })
     }
 
-    /// Begins the next group.
+    /// Starts the next group.
     pub(crate) fn begin(&mut self, group: Group) -> Result<(), SessionError> {
         self.begun += 1;
         self.give(Task::Begin(group))
     }
 
-    /// Hands over the next chunk of the group begun last; waits while too many are there already.
+    /// Passes on the next chunk of the last group. Blocks while too many chunks wait.
     pub(crate) fn chunk(&self, chunk: Bytes) -> Result<(), SessionError> {
         self.give(Task::Chunk(chunk))
     }
 
-    /// Returns how many groups were begun whose outputs were not received.
+    /// Returns the number of started groups whose outputs were not received.
     pub(crate) fn outstanding(&self) -> u64 {
         self.begun - self.done
     }
 
-    /// Returns the outputs of the next group in order, if they are here.
+    /// Returns the outputs of the next group in order, if they are available.
     pub(crate) fn outputs(&mut self) -> Result<Option<Vec<EvaluatedOutputs>>, SessionError> {
         if self.outstanding() == 0 {
             return Ok(None);
@@ -255,7 +255,8 @@ impl EvaluatingThreads {
         let thread = &self.threads[last as usize];
         match thread.tasks.send(task) {
             Ok(()) => Ok(()),
-            // It ended with an error, which it told, perhaps behind the outputs of earlier groups.
+            // The thread ended with an error, which it sent, perhaps after the outputs of earlier
+            // groups.
             Err(_) => Err((thread.outputs.iter())
                 .find_map(Result::err)
                 .map_or(SessionError::Cancelled, SessionError::from)),

@@ -1,4 +1,4 @@
-//! Where a party's private inputs come from.
+//! The source of a party's private inputs.
 
 use std::error::Error;
 
@@ -6,19 +6,19 @@ use transpute_circuit::Bits;
 
 use crate::SessionError;
 
-/// Why an input could not be provided.
+/// The error of an input that is not available.
 pub type InputError = Box<dyn Error + Send + Sync>;
 
 /// One party's input for each evaluation of a batch.
 ///
-/// Inputs are asked for one evaluation at a time, in order, each once, so that a long batch need
-/// not stand in memory.
+/// Inputs are requested for one evaluation at a time, in order, and once each. So a long batch need
+/// not be in memory.
 pub trait Inputs: Send {
     /// Returns this party's bits for evaluation `instance`: its input values concatenated in the
     /// order of the circuit.
     ///
     /// # Errors
-    /// Any; the session then ends with it.
+    /// Any error. It ends the run.
     fn bits(&mut self, instance: u64) -> Result<Bits, InputError>;
 }
 

@@ -1,4 +1,4 @@
-//! How the evaluations of a batch are garbled: eight side by side or one by one, and in how many bytes.
+//! The layout of a batch: evaluations that are garbled eight at a time or alone, and their bytes.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use transpute_garble::{ChunkPlan, GarbleError, LANES, decode_len, lanes};
 
 use crate::{Role, SessionError, terms::Terms};
 
-/// Transfers that may be asked for beyond those whose labels were read, at most, unless the next chunk reads more; each takes 16
-/// bytes on both sides.
+/// Maximum number of transfers that may be requested beyond those whose labels were read, unless
+/// the next chunk reads more. Each takes 16 bytes on both sides.
 pub(crate) const OT_WINDOW: u64 = 1 << 18;
 
 /// The chunks of evaluations that are garbled together.
@@ -16,19 +16,19 @@ pub(crate) const OT_WINDOW: u64 = 1 << 18;
 struct Chunks {
     count: u64,
     bytes: u64,
-    /// The length of each.
+    /// Length of each chunk, in bytes.
     lens: Arc<[u32]>,
-    /// Where labels of the evaluator's inputs are read that were not read before, in order.
+    /// The first reads of labels of the evaluator's inputs, in order.
     reads: Arc<[Read]>,
 }
 
 #[derive(Clone, Copy)]
 struct Read {
-    /// The chunk that reads, counted from 0.
+    /// The chunk that reads, from 0.
     chunk: u64,
     /// Bytes of the chunks before it.
     bytes: u64,
-    /// Labels that it and the chunks before it read, of all evaluations together.
+    /// Number of labels that it and the chunks before it read, of all evaluations together.
     labels: u64,
 }
 
@@ -45,7 +45,7 @@ impl Chunks {
                     labels,
                 });
             }
-            // At most a mebibyte.
+            // At most a mebibyte, so it fits.
             lens.push(bytes as u32);
             sum.count += 1;
             sum.bytes += bytes as u64;
@@ -58,38 +58,39 @@ impl Chunks {
         sum
     }
 
-    /// Labels that the first `chunks` read.
+    /// Returns the number of labels that the first `chunks` read.
     fn labels_of(&self, chunks: u64) -> u64 {
         let before = self.reads.partition_point(|read| read.chunk < chunks);
         self.reads[..before].last().map_or(0, |read| read.labels)
     }
 
-    /// Labels that the chunks read that begin in the first `bytes`.
+    /// Returns the number of labels that are read by the chunks that start in the first `bytes`.
     fn labels_within(&self, bytes: u64) -> u64 {
         let before = self.reads.partition_point(|read| read.bytes < bytes);
         self.reads[..before].last().map_or(0, |read| read.labels)
     }
 
-    /// Bytes that can be evaluated with the first `labels`.
+    /// Returns the number of bytes that can be evaluated with the first `labels`.
     fn evaluable(&self, labels: u64) -> u64 {
         let within = self.reads.partition_point(|read| read.labels <= labels);
         self.reads.get(within).map_or(self.bytes, |read| read.bytes)
     }
 }
 
-/// What both sides know beforehand about what the garbler sends unasked.
+/// The layout of what the garbler sends without a request, which both sides compute.
 #[derive(Clone)]
 pub(crate) struct Layout {
     batch: u64,
-    /// Evaluations that are garbled side by side; a multiple of [`LANES`], from the first one on.
+    /// Number of evaluations that are garbled eight at a time: the first ones, a multiple of
+    /// [`LANES`].
     together: u64,
     group: Chunks,
     single: Chunks,
-    /// Bytes per evaluation besides tables.
+    /// Bytes per evaluation without tables.
     untabled: u64,
-    /// Labels of the evaluator's inputs per evaluation.
+    /// Number of labels of the evaluator's inputs per evaluation.
     choices: u64,
-    /// Whether tables can be evaluated as soon as there are the evaluator's labels that they read.
+    /// Tables can be evaluated as soon as the evaluator's labels that they read have arrived.
     is_gradual: bool,
 }
 
@@ -118,7 +119,7 @@ impl Layout {
         })
     }
 
-    /// Returns the bytes of all tables of the batch, under the scheme with the most of those that are allowed.
+    /// Returns the bytes of all tables of the batch, for the largest of the allowed schemes.
     pub(crate) fn max_tables(terms: &Terms) -> Result<u64, SessionError> {
         let mut most = 0;
         for scheme in terms.config.allowed_schemes().iter() {
@@ -129,56 +130,56 @@ impl Layout {
         Ok(most)
     }
 
-    /// Evaluations that are garbled together from number `begun` on, all before being finished.
+    /// Returns the number of evaluations that are garbled together from number `begun` on.
     pub(crate) fn lanes(&self, begun: u64) -> usize {
         if begun < self.together { LANES } else { 1 }
     }
 
-    /// Number of transfers up to the last one of an evaluation. Evaluations that are garbled
-    /// together have theirs at the same time.
+    /// Returns the number of transfers up to the last one of an evaluation. Evaluations that are
+    /// garbled together have their transfers at the same time.
     pub(crate) fn choices_through(&self, instance: u64) -> u64 {
         let lanes = self.lanes(instance) as u64;
         (instance / lanes + 1) * lanes * self.choices
     }
 
-    /// Bytes of the tables of as many evaluations.
+    /// Returns the bytes of the tables of `lanes` evaluations.
     pub(crate) fn tables(&self, lanes: usize) -> u64 {
         self.chunks(lanes).bytes
     }
 
-    /// Bytes besides tables that are sent unasked about as many evaluations.
+    /// Returns the bytes without tables that are sent without a request for `lanes` evaluations.
     pub(crate) fn untabled(&self, lanes: usize) -> u64 {
         self.untabled.saturating_mul(lanes as u64)
     }
 
-    /// Bytes besides tables that are sent unasked about the whole batch.
+    /// Returns the bytes without tables that are sent without a request for the whole batch.
     pub(crate) fn total_untabled(&self) -> u64 {
         self.untabled.saturating_mul(self.batch)
     }
 
-    /// The most of [`Layout::untabled`].
+    /// Returns the maximum of [`Layout::untabled`].
     pub(crate) fn max_untabled(&self) -> u64 {
         self.untabled(self.lanes(0))
     }
 
-    /// How many transfers the evaluator may be ahead of the evaluations that the garbler has begun. One that evaluates on several
-    /// threads asks for whole groups.
+    /// Returns the maximum number of transfers by which requests may precede the evaluations that
+    /// the garbler has started. An evaluator with several threads requests whole groups.
     pub(crate) fn max_asked(&self) -> u64 {
         let groups = 2 * self.choices * self.lanes(0) as u64;
         groups.saturating_add(OT_WINDOW)
     }
 
-    /// Bytes of all tables of the batch.
+    /// Returns the bytes of all tables of the batch.
     pub(crate) fn total_tables(&self) -> u64 {
         self.sum(self.batch, self.group.bytes, self.single.bytes)
     }
 
-    /// Chunks of all tables of the batch.
+    /// Returns the number of chunks of all tables of the batch.
     pub(crate) fn total_chunks(&self) -> u64 {
         self.sum(self.batch, self.group.count, self.single.count)
     }
 
-    /// Returns the length of a chunk of the batch, counted from 0; `None` if there are fewer.
+    /// Returns the length of a chunk of the batch, counted from 0. `None` if there are fewer.
     pub(crate) fn chunk_len(&self, number: u64) -> Option<usize> {
         let in_groups = self.sum(self.together, self.group.count, 0);
         let (of, number) = match number.checked_sub(in_groups) {
@@ -190,8 +191,9 @@ impl Layout {
         of.lens.get(index as usize).map(|len| *len as usize)
     }
 
-    /// Labels that the evaluator needs for the chunk after `chunks` of as many evaluations; all, if that is the end, or if the lead
-    /// counts until then.
+    /// Returns the number of labels that the evaluator needs for the chunk after `chunks` of
+    /// `lanes` evaluations. After the last chunk, or if credit needs all labels, it is the number
+    /// of all labels.
     pub(crate) fn labels_due(&self, lanes: usize, chunks: u64) -> u64 {
         let of = self.chunks(lanes);
         if chunks < of.count && self.is_gradual {
@@ -201,12 +203,13 @@ impl Layout {
         }
     }
 
-    /// Labels that the first `chunks` of as many evaluations read.
+    /// Returns the number of labels that the first `chunks` of `lanes` evaluations read.
     pub(crate) fn labels_read(&self, lanes: usize, chunks: u64) -> u64 {
         self.chunks(lanes).labels_of(chunks)
     }
 
-    /// Labels that chunks read which begin in the first `bytes` of as many evaluations.
+    /// Returns the number of labels that are read by chunks that start in the first `bytes` of
+    /// `lanes` evaluations.
     pub(crate) fn labels_within(&self, lanes: usize, bytes: u64) -> u64 {
         self.chunks(lanes).labels_within(bytes)
     }
@@ -219,8 +222,9 @@ impl Layout {
         }
     }
 
-    /// Bytes that are sent unasked about what can be evaluated with the first `answered` labels of the evaluator's inputs; where
-    /// there are none, with those of as many evaluations.
+    /// Returns the bytes that are sent without a request for what can be evaluated with the first
+    /// `answered` labels of the evaluator's inputs. Without such inputs, `answered` is a number of
+    /// evaluations.
     pub(crate) fn unasked(&self, answered: u64) -> u64 {
         let group = self.group.bytes.saturating_add(self.untabled(LANES));
         let single = self.single.bytes.saturating_add(self.untabled);
@@ -239,7 +243,8 @@ impl Layout {
         whole.saturating_add(part.saturating_add(self.untabled(lanes)))
     }
 
-    /// Adds up what the first `evaluations` have for each whole group and for each single one.
+    /// Adds up the values of the first `evaluations`, for each whole group and for each single
+    /// evaluation.
     fn sum(&self, evaluations: u64, per_group: u64, per_single: u64) -> u64 {
         let groups = evaluations.min(self.together) / LANES as u64;
         let singles = evaluations.saturating_sub(self.together);
@@ -248,7 +253,7 @@ impl Layout {
     }
 }
 
-/// Bytes per evaluation, besides tables, that the garbler sends unasked.
+/// Returns the bytes per evaluation, without tables, that the garbler sends without a request.
 pub(crate) fn untabled_bytes(terms: &Terms) -> u64 {
     let labels = if terms.sends_garbler_labels() {
         16 * terms.split.garbler_bits()
@@ -258,7 +263,7 @@ pub(crate) fn untabled_bytes(terms: &Terms) -> u64 {
     (labels + decode_bytes(terms)) as u64
 }
 
-/// Bytes of decoding information per evaluation.
+/// Returns the bytes of decoding information per evaluation.
 pub(crate) fn decode_bytes(terms: &Terms) -> usize {
     if terms.config.output.reaches(Role::Evaluator) {
         decode_len(&terms.program, terms.config.output_check)

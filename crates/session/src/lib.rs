@@ -1,13 +1,13 @@
 //! The two-party protocol of Transpute: agreement, oblivious transfer, streamed garbled tables,
 //! outputs.
 //!
-//! [`Connection`] is a pure state machine: frames in, bytes out, no sockets, clocks and threads. `transpute-driver`
-//! drives one over a link. The messages are described in `docs/protocol.md`.
+//! [`Connection`] is a pure state machine: frames in, bytes out, without sockets, clocks and
+//! threads. `transpute-driver` drives it over a link. `docs/protocol.md` specifies the messages.
 //!
 //! # Security
 //! The garbler's inputs and the output's authenticity are protected against a **malicious**
-//! evaluator; the evaluator's inputs only against a **semi-honest** garbler, which follows the
-//! protocol. Implemented from published protocols, not audited; see `docs/security.md`.
+//! evaluator. The evaluator's inputs are protected only against a **semi-honest** garbler, which
+//! follows the protocol. Implemented from published protocols, not audited; see `docs/security.md`.
 #![forbid(unsafe_code)]
 
 mod channel;
@@ -49,9 +49,10 @@ pub use hello::Proposal;
 pub use helpers::Spawner;
 pub use inputs::{InputError, Inputs, Repeat};
 pub use ot_plan::{OtChoice, OtPlan};
-pub use plan::{KnownPath, Planned, Prediction, SAME_HOST_RTT};
+pub use plan::{Planned, Prediction};
 pub use report::{Milestone, Output, Progress, Progressed, Traffic};
 pub use schemes::SchemeSet;
 pub(crate) use terms::SecretRng;
 pub use traffic::ExpectedTraffic;
+pub use transpute_units::KnownPath;
 pub use wire::{Frame, FrameDecoder, FrameError, FrameKind, HEADER_LEN, MAX_PAYLOAD, read_header};

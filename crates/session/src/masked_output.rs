@@ -1,4 +1,4 @@
-//! `Output` messages: what the evaluator returns of an evaluation.
+//! `Output` messages, in which the evaluator returns the output of an evaluation.
 
 use transpute_circuit::{Bits, Program};
 
@@ -9,11 +9,11 @@ pub(crate) fn output_len(program: &Program) -> usize {
     program.outputs().len().div_ceil(8) + TAG_LEN
 }
 
-/// Bytes of the tag that proves which output labels the evaluator holds.
+/// Bytes of the tag that proves the possession of the output labels.
 const TAG_LEN: usize = 32;
 
-/// Encodes what the evaluator returns: the colours of its output labels, packed from bit 0 of each
-/// byte upwards, and their tag.
+/// Encodes the evaluator's answer: the colours of its output labels, packed from bit 0 of each byte
+/// upwards, and their tag.
 pub(crate) fn write_output(colours: &Bits, tag: &[u8; TAG_LEN]) -> Vec<u8> {
     let mut message = vec![0; colours.len().div_ceil(8)];
     for (index, colour) in colours.iter().enumerate() {
@@ -23,7 +23,7 @@ pub(crate) fn write_output(colours: &Bits, tag: &[u8; TAG_LEN]) -> Vec<u8> {
     message
 }
 
-/// Reads what [`write_output`] wrote.
+/// Decodes the result of [`write_output`].
 pub(crate) fn read_output(
     message: &[u8],
     outputs: usize,

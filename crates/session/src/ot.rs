@@ -1,4 +1,4 @@
-//! The session's side of oblivious transfer: which messages, and when.
+//! The messages of oblivious transfer in a session, and their order.
 
 use std::{collections::VecDeque, iter};
 
@@ -24,7 +24,7 @@ pub(crate) enum GarblerOt {
     None,
     Direct {
         base: Option<AnySender>,
-        /// For what the answer draws.
+        /// The seed of the answer's randomness.
         seed: Zeroizing<[u8; 32]>,
     },
     Extension {
@@ -42,17 +42,18 @@ pub(crate) enum GarblerOt {
     Pool,
 }
 
-/// What the garbler answers the evaluator's base-OT message with.
+/// The garbler's answer to the evaluator's base-OT message.
 #[derive(Default)]
 pub(crate) struct SetupAnswer {
-    /// Its own base-OT message, if that was not the first.
+    /// The garbler's base-OT message, if it was not the first.
     pub(crate) setup: Option<Vec<u8>>,
     /// The masked labels of direct transfers.
     pub(crate) reply: Option<Vec<u8>>,
 }
 
 impl GarblerOt {
-    /// Starts; returns the base-OT message, empty if the evaluator's comes first.
+    /// Starts the transfers. Returns the base-OT message, which is empty if the evaluator's is
+    /// first.
     pub(crate) fn start(
         plan: OtPlan,
         base: BaseOt,
@@ -92,7 +93,7 @@ impl GarblerOt {
         }
     }
 
-    /// Does with the messages of one extension another one.
+    /// Uses another extension with the messages of the first.
     pub(crate) fn set_extension(&mut self, chosen: Extension) {
         if let Self::Extension {
             kind, is_set_up, ..
@@ -103,7 +104,7 @@ impl GarblerOt {
         }
     }
 
-    /// Takes the evaluator's base-OT message; returns what is due at once.
+    /// Handles the evaluator's base-OT message. Returns what is sent at once.
     pub(crate) fn handle_setup(
         &mut self,
         sid: &[u8; 32],
@@ -144,7 +145,7 @@ impl GarblerOt {
         }
     }
 
-    /// Takes the seed corrections of a SoftSpoken extension.
+    /// Handles the seed corrections of a SoftSpoken extension.
     pub(crate) fn handle_extend_setup(&mut self, message: &[u8]) -> Result<(), SessionError> {
         match self {
             Self::Extension {
@@ -163,8 +164,8 @@ impl GarblerOt {
         }
     }
 
-    /// Reads one `OtExtend` message about transfers `first..first + n`. `challenge` is the hash of
-    /// everything the evaluator has sent, with this message.
+    /// Handles one `OtExtend` message for transfers `first..first + n`. `challenge` is the hash of
+    /// all frames of the evaluator, including this one.
     pub(crate) fn handle_extend(
         &mut self,
         first: u64,
@@ -188,9 +189,9 @@ impl GarblerOt {
         Ok(())
     }
 
-    /// Reads the check of the last segment; returns the number of its first transfer, the number of
-    /// its transfers, and the answer if the check holds. The garbler adopts what it is given of those whose
-    /// labels it has not made, if `adopts` is set and labels differ by one offset.
+    /// Handles the check of the last segment. Returns the number of its first transfer, the number
+    /// of its transfers, and the answer if the check holds. If `adopts` is set and labels differ by
+    /// one offset, the garbler adopts the transferred labels for those that it has not made.
     pub(crate) fn handle_check(
         &mut self,
         message: &[u8],
@@ -259,38 +260,38 @@ pub(crate) enum EvaluatorOt {
         rng: Box<SecretRng>,
         receiver: Option<Box<CotReceiver>>,
         masks: Option<Box<MaskHash>>,
-        /// What was asked for and not answered: first number, choices, and t rows.
+        /// Requested and unanswered transfers: first number, choices, and t rows.
         open: VecDeque<OpenChunk>,
-        /// What a deviating evaluator does to its corrections.
+        /// For tests of a deviating evaluator: a change of its corrections.
         #[cfg(test)]
         deviation: Option<fn(&mut [u8])>,
     },
     /// From the pool of a connection.
     Pool {
-        /// What was asked for and not answered, with the number of its first transfer.
+        /// Requested and unanswered transfers, with the number of the first.
         open: VecDeque<(u64, Asked)>,
     },
 }
 
-/// A run of transfers that the garbler has not answered yet.
+/// Consecutive transfers that the garbler has not answered.
 pub(crate) struct OpenChunk {
     first: u64,
     choices: Bits,
     rows: Zeroizing<Vec<u128>>,
 }
 
-/// What the evaluator answers the garbler's base-OT message with.
+/// The evaluator's answer to the garbler's base-OT message.
 #[derive(Default)]
 pub(crate) struct Corrections {
-    /// Its own base-OT message, if that was not the first.
+    /// The evaluator's base-OT message, if it was not the first.
     pub(crate) setup: Option<Vec<u8>>,
     /// The seed corrections of a SoftSpoken extension.
     pub(crate) seeds: Option<Vec<u8>>,
 }
 
 impl EvaluatorOt {
-    /// Starts; returns the base-OT message, empty if the garbler's comes first. `choices` are all input bits of the batch for direct
-    /// transfer and not used otherwise.
+    /// Starts the transfers. Returns the base-OT message, which is empty if the garbler's is first.
+    /// `choices` are all input bits of the batch for direct transfers, and not used otherwise.
     pub(crate) fn start(
         plan: OtPlan,
         base: BaseOt,
@@ -333,7 +334,7 @@ impl EvaluatorOt {
         }
     }
 
-    /// Makes the evaluator deviate: `change` is applied to the corrections of every segment before
+    /// Makes the evaluator deviate: applies `change` to the corrections of every segment before
     /// they are sent and the challenge is drawn.
     #[cfg(test)]
     pub(crate) fn deviate(&mut self, change: fn(&mut [u8])) {
@@ -342,7 +343,7 @@ impl EvaluatorOt {
         }
     }
 
-    /// Takes back the choices of transfers that begin again in another way.
+    /// Returns the choices of transfers that start again in another way.
     pub(crate) fn take_choices(&mut self) -> Option<Bits> {
         match self {
             Self::Direct { choices, .. } => Some(std::mem::take(choices)),
@@ -365,14 +366,14 @@ impl EvaluatorOt {
         }
     }
 
-    /// Waits for the answer to corrections of transfers from `first` on.
+    /// Expects the answer to corrections of transfers from `first` on.
     pub(crate) fn expect(&mut self, first: u64, asked: Asked) {
         if let Self::Pool { open } = self {
             open.push_back((first, asked));
         }
     }
 
-    /// Takes the garbler's base-OT message; returns what is due at once.
+    /// Handles the garbler's base-OT message. Returns what is sent at once.
     pub(crate) fn handle_setup(
         &mut self,
         sid: &[u8; 32],
@@ -405,7 +406,7 @@ impl EvaluatorOt {
         }
     }
 
-    /// Says whether `OtExtend` messages can be made.
+    /// Returns whether `OtExtend` messages can be made.
     pub(crate) fn can_extend(&self) -> bool {
         matches!(
             self,
@@ -460,7 +461,7 @@ impl EvaluatorOt {
         Ok(())
     }
 
-    /// Reads the garbler's next answer into labels; `first` must be the oldest open transfer.
+    /// Decrypts the garbler's next answer into labels. `first` must be the oldest open transfer.
     pub(crate) fn handle_reply(
         &mut self,
         first: u64,
@@ -513,7 +514,7 @@ impl EvaluatorOt {
                 }
                 let whole = chunk.rows.len() * reply_len(*correlated);
                 if *correlated && reply.len() < whole && reply.len().is_multiple_of(16) {
-                    // What is not corrected is the label.
+                    // Without a correction, the transferred block is the label.
                 } else {
                     check_reply(reply, whole)?;
                 }
@@ -542,7 +543,7 @@ impl EvaluatorOt {
     }
 }
 
-/// Draws what begins a generator of its own, for what may be drawn later.
+/// Draws the seed of a generator for later use.
 fn draw_seed(rng: &mut impl CryptoRng) -> Zeroizing<[u8; 32]> {
     let mut seed = Zeroizing::new([0; 32]);
     rng.fill_bytes(&mut *seed);

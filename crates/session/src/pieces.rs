@@ -1,7 +1,7 @@
 //! Messages about one evaluation that may be longer than a frame.
 //!
-//! Each frame starts with the number of the evaluation (eight bytes, little-endian); the rest is
-//! the next piece. Both sides know the whole length beforehand.
+//! Each frame starts with the number of the evaluation (eight bytes, little-endian). The next piece
+//! of the message follows. Both sides know the total length.
 
 use bytes::Bytes;
 
@@ -10,19 +10,19 @@ use crate::{
     wire::{HEADER_LEN, write_frame},
 };
 
-/// Bytes of the number in front of the content.
+/// Bytes of the number before the content.
 pub(crate) const NUMBER_LEN: usize = 8;
 
-/// Bytes of a piece.
+/// Maximum number of bytes of a piece.
 pub(crate) const PIECE: usize = 64 << 10;
 
-/// Encodes `content` as one frame or more.
+/// Encodes `content` as one or more frames.
 pub(crate) fn piece_frames(
     kind: FrameKind,
     instance: u64,
     content: &[u8],
 ) -> impl Iterator<Item = Vec<u8>> {
-    // Empty content is one empty piece.
+    // Empty content has one empty piece.
     let first = content.len().min(PIECE);
     let rest = content[first..].chunks(PIECE);
     std::iter::once(&content[..first])
@@ -60,7 +60,7 @@ pub(crate) fn whole_frame(kind: FrameKind, content: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Splits the leading number off a payload.
+/// Splits the leading number from a payload.
 pub(crate) fn split_number(kind: FrameKind, payload: &Bytes) -> Result<(u64, Bytes), SessionError> {
     match payload.split_first_chunk() {
         Some((number, _)) => Ok((u64::from_le_bytes(*number), payload.slice(8..))),
@@ -72,11 +72,11 @@ pub(crate) fn split_number(kind: FrameKind, payload: &Bytes) -> Result<(u64, Byt
     }
 }
 
-/// Puts the pieces of one kind together, evaluation after evaluation.
+/// Reassembles the pieces of one kind, evaluation after evaluation.
 pub(crate) struct Assembler {
     kind: FrameKind,
     length: usize,
-    /// Evaluation whose pieces are due.
+    /// The evaluation whose pieces are due.
     instance: u64,
     collected: Vec<u8>,
 }
@@ -92,10 +92,10 @@ impl Assembler {
         }
     }
 
-    /// Takes one frame; returns the whole message with its evaluation once it is complete.
+    /// Adds a frame. Returns the message and its evaluation when it is complete.
     ///
     /// # Errors
-    /// `Unexpected` for a piece of another evaluation, `Length` for more bytes than were due.
+    /// `Unexpected` for a piece of another evaluation, `Length` for more bytes than expected.
     pub(crate) fn add(&mut self, payload: &Bytes) -> Result<Option<(u64, Vec<u8>)>, SessionError> {
         let (instance, piece) = split_number(self.kind, payload)?;
         if instance != self.instance {
@@ -105,7 +105,8 @@ impl Assembler {
             });
         }
         let found = self.collected.len() + piece.len();
-        // Every piece but the last is full, so that a message cannot come in endless empty ones.
+        // Every piece but the last must be full, so that a message cannot consist of endless empty
+        // pieces.
         if found > self.length || (found < self.length && piece.len() != PIECE) {
             return Err(SessionError::Length {
                 kind: self.kind,

@@ -3,43 +3,18 @@
 use std::{fmt, time::Duration};
 
 use transpute_ot::{BASE_COUNT, BaseOt, Extension};
+use transpute_units::{Bandwidth, KnownPath, PathClass};
 
 use crate::{
     OtPlan,
     ot_plan::{OT_CHUNK, reply_len},
 };
 
-/// What a party knows about the path to its peer.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct KnownPath {
-    /// The round-trip time.
-    pub rtt: Duration,
-    /// Bytes per second from the evaluator to the garbler; `None` is not known.
-    pub to_garbler: Option<f64>,
-    /// Bytes per second from the garbler to the evaluator; `None` is not known.
-    pub to_evaluator: Option<f64>,
-}
+/// Rate that is assumed of a path within one host, where it is not known: 10 Gbit/s.
+const UNKNOWN_RATE_SAME_HOST: Bandwidth = Bandwidth::from_megabits_per_second(10_000.0);
 
-impl KnownPath {
-    /// A path of which only the round-trip time is known.
-    #[must_use]
-    pub fn of(rtt: Duration) -> Self {
-        Self {
-            rtt,
-            to_garbler: None,
-            to_evaluator: None,
-        }
-    }
-}
-
-/// Bytes per second of a path whose rate is not known: 100 Mbit/s.
-const UNKNOWN_RATE: f64 = 12.5e6;
-
-/// Round trips below this are within one host.
-pub const SAME_HOST_RTT: Duration = Duration::from_micros(200);
-
-/// Bytes per second of a path within one host whose rate is not known: 10 Gbit/s.
-const UNKNOWN_RATE_SAME_HOST: f64 = 1.25e9;
+/// Rates below one byte per second count as not known.
+const MIN_RATE: Bandwidth = Bandwidth::from_bytes_per_second(1.0);
 
 /// What a new connection sends before it hears back: ten segments (RFC 6928). It doubles with every
 /// round trip.
@@ -91,7 +66,7 @@ pub(crate) struct Question {
     pub is_correlated: bool,
     /// What base OT rests on.
     pub base: BaseOt,
-    /// The path.
+    /// The path as the evaluator sees it.
     pub path: KnownPath,
     /// How fast both sides are.
     pub costs: Costs,
@@ -115,7 +90,7 @@ pub struct Planned {
     pub chosen: Prediction,
     /// What would have been second.
     pub runner_up: Option<Prediction>,
-    /// The path it was chosen for.
+    /// The path it was chosen for, as the evaluator sees it.
     pub path: KnownPath,
 }
 
@@ -127,7 +102,7 @@ impl fmt::Display for Planned {
             "{} predicted to take {:.1} ms at a round trip of {:.2} ms",
             self.chosen.plan,
             ms(self.chosen.time),
-            ms(self.path.rtt)
+            ms(self.path.rtt.unwrap_or_default())
         )?;
         match self.runner_up {
             Some(second) => write!(f, ", {} {:.1} ms", second.plan, ms(second.time)),
@@ -183,36 +158,40 @@ fn predictions(question: &Question) -> Vec<(u64, Prediction)> {
 }
 
 fn rtt(question: &Question) -> f64 {
-    question.path.rtt.as_secs_f64()
+    question.path.rtt.unwrap_or_default().as_secs_f64()
 }
 
 /// Returns how long bytes to the garbler and, behind them, bytes to the evaluator take to send.
 fn transfer(question: &Question, up: u64, down: u64) -> f64 {
     let [to_garbler, to_evaluator] = rates(question);
-    up as f64 / to_garbler + down as f64 / to_evaluator
+    to_garbler.seconds_to_send(up as f64) + to_evaluator.seconds_to_send(down as f64)
 }
 
 /// Returns how long the first bytes of a direction take to send on a connection that is new.
-fn first_bytes(question: &Question, bytes: u64, rate: f64) -> f64 {
+fn first_bytes(question: &Question, bytes: u64, rate: Bandwidth) -> f64 {
     let (rtt, mut left) = (rtt(question), bytes as f64);
     let (mut window, mut seconds) = (FIRST_WINDOW, 0.0);
-    while left > window && window < rate * rtt {
+    while left > window && window < rate.bytes_per_second() * rtt {
         left -= window;
         window *= 2.0;
         seconds += rtt;
     }
-    seconds + left / rate
+    seconds + rate.seconds_to_send(left)
 }
 
-fn rates(question: &Question) -> [f64; 2] {
-    let unknown = match question.path.rtt < SAME_HOST_RTT {
-        true => UNKNOWN_RATE_SAME_HOST,
-        false => UNKNOWN_RATE,
+/// Returns the rates to the garbler and to the evaluator.
+fn rates(question: &Question) -> [Bandwidth; 2] {
+    let KnownPath {
+        rtt,
+        to_peer,
+        from_peer,
+    } = question.path;
+    let unknown = match PathClass::of(rtt.unwrap_or_default()) {
+        PathClass::SameHost => UNKNOWN_RATE_SAME_HOST,
+        _ => Bandwidth::ASSUMED,
     };
-    [question.path.to_garbler, question.path.to_evaluator].map(|rate| {
-        rate.filter(|rate| *rate >= 1.0 && rate.is_finite())
-            .unwrap_or(unknown)
-    })
+    [to_peer, from_peer]
+        .map(|direction| (direction.rate.filter(|rate| *rate >= MIN_RATE)).unwrap_or(unknown))
 }
 
 /// One public-key transfer per bit: the evaluator's message, the garbler's answer.
@@ -258,8 +237,8 @@ fn extended(question: &Question, kind: Extension, cost: f64) -> (u64, f64) {
     };
     let [to_garbler, to_evaluator] = rates(question);
     let paces = [
-        (up - first_up) as f64 / to_garbler,
-        (down - first_down) as f64 / to_evaluator,
+        to_garbler.seconds_to_send((up - first_up) as f64),
+        to_evaluator.seconds_to_send((down - first_down) as f64),
         work - first_work,
     ];
     let stream = paces.into_iter().fold(0.0, f64::max);
@@ -278,18 +257,20 @@ fn extended(question: &Question, kind: Extension, cost: f64) -> (u64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use transpute_units::KnownDirection;
+
     use super::*;
 
     fn question(transfers: u64, rtt_ms: f64, mbit: f64) -> Question {
-        let rate = Some(mbit * 1e6 / 8.0);
+        let direction = KnownDirection::of_rate(Bandwidth::from_megabits_per_second(mbit));
         Question {
             transfers,
             is_correlated: true,
             base: BaseOt::Ristretto255,
             path: KnownPath {
-                rtt: Duration::from_secs_f64(rtt_ms / 1e3),
-                to_garbler: rate,
-                to_evaluator: rate,
+                rtt: Some(Duration::from_secs_f64(rtt_ms / 1e3)),
+                to_peer: direction,
+                from_peer: direction,
             },
             costs: Costs::measured(BaseOt::Ristretto255),
             pool: None,
@@ -329,7 +310,7 @@ mod tests {
     fn inside_a_machine_work_counts_and_bytes_hardly() {
         let among = |rtt_us| {
             chosen(Question {
-                path: KnownPath::of(Duration::from_micros(rtt_us)),
+                path: KnownPath::of_rtt(Duration::from_micros(rtt_us)),
                 ..question(10_000_000, 1.0, 1.0)
             })
         };
@@ -390,9 +371,9 @@ mod tests {
                 for rtt in [Duration::ZERO, Duration::MAX] {
                     let mut asked = question(transfers, 1.0, 1.0);
                     asked.path = KnownPath {
-                        rtt,
-                        to_garbler: Some(rate),
-                        to_evaluator: None,
+                        rtt: Some(rtt),
+                        to_peer: KnownDirection::of_rate(Bandwidth::from_bytes_per_second(rate)),
+                        from_peer: KnownDirection::default(),
                     };
                     let choice = plan(&asked);
                     assert_ne!(choice.chosen.plan, OtPlan::None);

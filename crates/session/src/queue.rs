@@ -4,7 +4,7 @@ use std::{collections::VecDeque, mem};
 
 use zeroize::Zeroize;
 
-/// Appends to a queue of secrets, with the care of [`reserve_secret`].
+/// Appends to a queue of secrets, like [`reserve_secret`] without copies left behind.
 pub(crate) fn extend_secret<T: Copy + Zeroize>(
     queue: &mut VecDeque<T>,
     items: impl ExactSizeIterator<Item = T>,
@@ -13,7 +13,7 @@ pub(crate) fn extend_secret<T: Copy + Zeroize>(
     queue.extend(items);
 }
 
-/// Makes room for so many more secrets. If the queue has to grow, the old buffer is wiped, which
+/// Reserves room for more secrets. If the queue has to grow, the old buffer is wiped, which
 /// `VecDeque` does not do.
 pub(crate) fn reserve_secret<T: Copy + Zeroize>(queue: &mut VecDeque<T>, more: usize) {
     let needed = queue.len() + more;
@@ -22,7 +22,7 @@ pub(crate) fn reserve_secret<T: Copy + Zeroize>(queue: &mut VecDeque<T>, more: u
     }
 }
 
-/// Moves a queue to a buffer for at least `capacity` items; returns the old one, wiped.
+/// Moves a queue to a buffer for at least `capacity` items. Returns the old one, wiped.
 fn replace_buffer<T: Copy + Zeroize>(queue: &mut VecDeque<T>, capacity: usize) -> VecDeque<T> {
     let mut next = VecDeque::with_capacity(capacity);
     next.extend(queue.iter().copied());

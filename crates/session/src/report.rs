@@ -1,4 +1,4 @@
-//! What a session did: counters while it runs, a report when it is over.
+//! The counters of a session while it runs, and its report at the end.
 
 use std::{
     sync::{
@@ -10,11 +10,11 @@ use std::{
 
 use transpute_circuit::Bits;
 
-/// A point every completed session passes.
+/// A milestone of every completed session.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub enum Milestone {
-    /// The peer's hello is here and agrees with ours.
+    /// The peer's hello has arrived and agrees with ours.
     Agreed,
     /// The labels of the evaluator's inputs of the first evaluation are sent or received.
     FirstLabels,
@@ -22,16 +22,16 @@ pub enum Milestone {
     FirstTable,
     /// The last chunk of tables is sent or evaluated.
     LastTable,
-    /// The last output this party learns is known; for a party that learns none, the last one is
+    /// The last output of this party is known. For a party that learns none, the last output is
     /// sent or confirmed.
     LastOutput,
 }
 
 impl Milestone {
-    /// How many there are.
+    /// The number of milestones.
     pub const COUNT: usize = 5;
 
-    /// All of them, in the order of their numbers.
+    /// All milestones, in the order of their numbers.
     pub const ALL: [Self; 5] = [
         Self::Agreed,
         Self::FirstLabels,
@@ -41,14 +41,14 @@ impl Milestone {
     ];
 }
 
-/// Payload bytes by purpose, both directions added up.
+/// Payload bytes by purpose, of both directions.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Traffic {
     /// Garbled tables, without frame headers.
     pub tables: u64,
     /// Messages of oblivious transfer.
     pub ot: u64,
-    /// Of those, the ones of public-key oblivious transfer: keys, points and ciphertexts.
+    /// Bytes of public-key oblivious transfer in `ot`: keys, points and ciphertexts.
     pub base_ot: u64,
     /// Labels of the garbler's inputs.
     pub garbler_labels: u64,
@@ -67,12 +67,12 @@ struct Counters {
     table_bytes: AtomicU64,
     total_table_bytes: AtomicU64,
     evaluations: AtomicU64,
-    /// Nanoseconds from the start of the session, and one more: 0 is not yet.
+    /// Nanoseconds from the start of the session plus one. 0 means not reached.
     milestones: [AtomicU64; Milestone::COUNT],
 }
 
 impl Progress {
-    /// Returns the bytes of tables garbled or evaluated so far, and how many there will be.
+    /// Returns the bytes of tables garbled or evaluated so far, and their total.
     #[must_use]
     pub fn tables(&self) -> (u64, u64) {
         (
@@ -81,20 +81,20 @@ impl Progress {
         )
     }
 
-    /// Returns the evaluations of the batch garbled or evaluated so far.
+    /// Returns the number of evaluations garbled or evaluated so far.
     #[must_use]
     pub fn evaluations(&self) -> u64 {
         self.0.evaluations.load(Ordering::Relaxed)
     }
 
-    /// Returns when a milestone was passed, from the start of the session, if it was.
+    /// Returns the time of a milestone from the start of the session, if it was reached.
     #[must_use]
     pub fn at(&self, milestone: Milestone) -> Option<Duration> {
         let stamp = self.0.milestones[milestone as usize].load(Ordering::Relaxed);
         stamp.checked_sub(1).map(Duration::from_nanos)
     }
 
-    /// Notes when a milestone was passed; for drivers, which have a clock.
+    /// Records the time of a milestone. For drivers, which have a clock.
     pub fn reach(&self, milestone: Milestone, at: Duration) {
         // Saturates after 584 years.
         let nanoseconds = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX - 1);
@@ -119,7 +119,7 @@ impl Progress {
 /// The outputs of one evaluation.
 #[derive(Debug)]
 pub struct Output {
-    /// Which evaluation of the batch, from 0.
+    /// The number of the evaluation in the batch, from 0.
     pub instance: u64,
     /// All output values concatenated, in wire order.
     pub bits: Bits,
@@ -128,9 +128,9 @@ pub struct Output {
 /// The outcome of a call of [`Connection::poll`](crate::Connection::poll).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Progressed {
-    /// Something was done; call again.
+    /// Some work was done. Call again.
     Worked,
-    /// Nothing can be done before another frame arrives.
+    /// No work is possible until another frame arrives.
     Idle,
     /// The connection is complete in both directions.
     Finished,

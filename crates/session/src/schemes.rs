@@ -1,4 +1,4 @@
-//! Which garbling schemes the parties allow, and which one both hellos come to.
+//! The garbling schemes that the parties allow, and their agreement.
 
 use std::fmt;
 
@@ -12,8 +12,9 @@ impl SchemeSet {
     /// No scheme.
     pub const EMPTY: Self = Self(0);
 
-    /// The schemes that a choice may be left to without a word from the user: those with a fresh hash key for each session. Security
-    /// of `fixed-key` decays with all gates ever garbled; `prf` is never the fastest.
+    /// The schemes for an automatic choice: those with a fresh hash key for each session. The
+    /// security of `fixed-key` decreases with all gates ever garbled, and `prf` is never the
+    /// fastest.
     pub const RECOMMENDED: Self = Self::of(&[Scheme::HalfGates, Scheme::ThreeHalves]);
 
     /// Returns the set of these schemes.
@@ -39,7 +40,7 @@ impl SchemeSet {
         Self(self.0 & other.0)
     }
 
-    /// Says whether the set has a scheme.
+    /// Returns whether the set contains a scheme.
     #[must_use]
     pub const fn contains(self, scheme: Scheme) -> bool {
         self.0 >> scheme.code() & 1 == 1
@@ -56,24 +57,24 @@ impl SchemeSet {
         self.0.count_ones() as usize
     }
 
-    /// Says whether there are none.
+    /// Returns whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns the byte in messages: bit n is the scheme with code n.
+    /// Returns the code in messages. Bit n is the scheme with code n.
     pub(crate) const fn code(self) -> u8 {
         self.0
     }
 
-    /// Returns what a byte stands for; `None` if one of its bits is no scheme.
+    /// Decodes a set. `None` if a bit is not a scheme.
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         (code & !Self::of(&Scheme::ALL).0 == 0).then_some(Self(code))
     }
 }
 
-/// Names with commas between.
+/// Names, separated by commas.
 impl fmt::Display for SchemeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<String> = self.iter().map(|scheme| scheme.to_string()).collect();
@@ -81,22 +82,22 @@ impl fmt::Display for SchemeSet {
     }
 }
 
-/// What a hello contains about garbling schemes.
+/// The garbling schemes in a hello.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct SchemeTerms {
-    /// The scheme that the party prefers; it is allowed.
+    /// The preferred scheme, which is allowed.
     pub(crate) preferred: Scheme,
     pub(crate) allowed: SchemeSet,
-    /// Whether the party's preference decides: it knows the path.
+    /// The party's preference decides, because it knows the path.
     pub(crate) decides: bool,
 }
 
 impl SchemeTerms {
-    /// Returns the scheme of a session with these two parties; `None` if they allow none in common.
+    /// Returns the scheme of a session with these two parties. `None` if they allow no common one.
     ///
-    /// The preference of the party that decides counts; if both or neither do, the garbler's. If the other party does not allow
-    /// that, it is the first that both allow, in the order of codes. So it is never a scheme that a party did not allow,
-    /// whatever the other one sends.
+    /// The preference of the deciding party counts. If both or neither decide, the garbler's
+    /// counts. If the other party does not allow it, the first common scheme in the order of codes
+    /// is used. So a party never uses a scheme that it did not allow, whatever the peer sends.
     pub(crate) fn agree(garbler: &Self, evaluator: &Self) -> Option<Scheme> {
         let common = garbler.allowed.common(evaluator.allowed);
         let decider = match evaluator.decides && !garbler.decides {
@@ -109,7 +110,8 @@ impl SchemeTerms {
         }
     }
 
-    /// Says whether a garbler with these terms sends tables of its preferred scheme before it has the peer's hello.
+    /// Returns whether a garbler with these terms sends tables of its preferred scheme before it
+    /// has the peer's hello.
     pub(crate) fn begins_at_once(&self, is_prepared: bool) -> bool {
         self.allowed.len() == 1 || (self.decides && !is_prepared)
     }
@@ -128,7 +130,7 @@ impl fmt::Display for SchemeTerms {
 mod tests {
     use super::*;
 
-    /// All sets of schemes that are not empty.
+    /// Returns all non-empty sets of schemes.
     fn sets() -> impl Iterator<Item = SchemeSet> {
         (1..16).map(|code| SchemeSet::from_code(code).unwrap())
     }

@@ -18,8 +18,8 @@ use crate::{
 
 /// One party's side of a run.
 ///
-/// Give it what arrives ([`handle`](Self::handle)), send what it makes ([`poll`](Self::poll)),
-/// collect what it finds out ([`next_output`](Self::next_output)).
+/// Pass received frames to [`handle`](Self::handle), send the output of [`poll`](Self::poll), and
+/// read outputs with [`next_output`](Self::next_output).
 pub(crate) struct Session(pub(crate) Core);
 
 pub(crate) enum Core {
@@ -28,7 +28,8 @@ pub(crate) enum Core {
 }
 
 impl Session {
-    /// Starts a run on `terms`. Its frames bear `tag`, and its inputs may come later, with `provide` of the garbler or the evaluator.
+    /// Starts a run on `terms`. Its frames carry `tag`. Its inputs may be set later, with `provide`
+    /// of the garbler or the evaluator.
     pub(crate) fn start(
         role: Role,
         terms: Terms,
@@ -62,7 +63,8 @@ impl Session {
         }))
     }
 
-    /// Returns the most bytes that the run sends unasked, under any scheme that is allowed.
+    /// Returns the maximum number of bytes that the run sends without a request, under any allowed
+    /// scheme.
     pub(crate) fn max_unasked(&self) -> Result<u64, SessionError> {
         let layout = match &self.0 {
             Core::Garbler(core) => core.layout(),
@@ -75,14 +77,14 @@ impl Session {
         Ok(tables.saturating_add(layout.total_untabled()))
     }
 
-    /// Says whether the garbler sends tables as far ahead as its own window before it has the peer's opening.
+    /// Sets whether the garbler uses its own window before it has the peer's opening.
     pub(crate) fn set_eager(&mut self, is_eager: bool) {
         if let Core::Garbler(core) = &mut self.0 {
             core.set_eager(is_eager);
         }
     }
 
-    /// Tells what both openings say about the run.
+    /// Sets what both openings determine about the run.
     pub(crate) fn set_link(&mut self, link: RunLink) {
         match &mut self.0 {
             Core::Garbler(core) => core.set_link(link),
@@ -90,7 +92,7 @@ impl Session {
         }
     }
 
-    /// Prefers a garbling scheme, if it is allowed and the hello has not left.
+    /// Prefers a garbling scheme, if it is allowed and the hello has not been sent.
     pub(crate) fn prefer_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
         let config = &self.terms().config;
         if scheme == config.scheme || !config.allowed_schemes().contains(scheme) {
@@ -102,10 +104,10 @@ impl Session {
         }
     }
 
-    /// Takes one received frame.
+    /// Handles a received frame.
     ///
     /// # Errors
-    /// Any but those of the link. The run is over then.
+    /// Any error except those of the link. The run has then ended.
     pub(crate) fn handle(&mut self, frame: Frame) -> Result<(), SessionError> {
         match &mut self.0 {
             Core::Garbler(core) => core.handle(frame),
@@ -114,10 +116,10 @@ impl Session {
     }
 
     /// Does one bounded piece of work: appends at most one frame (two at the start) to `out`, or
-    /// evaluates one chunk. With `may_send` false it only does what makes no bytes.
+    /// evaluates one chunk. If `may_send` is false, it only does work that sends nothing.
     ///
     /// # Errors
-    /// As [`handle`](Self::handle).
+    /// See [`handle`](Self::handle).
     pub(crate) fn poll(
         &mut self,
         out: &mut Vec<u8>,
@@ -130,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Waits for the threads of this run. Says whether there is more to do now.
+    /// Waits for the threads of this run. Returns whether there is more work now.
     pub(crate) fn settle(&mut self) -> Result<bool, SessionError> {
         match &mut self.0 {
             Core::Garbler(_) => Ok(false),
@@ -138,9 +140,8 @@ impl Session {
         }
     }
 
-    /// Returns the next output this party has learned.
-    ///
-    /// It is final once [`poll`](Self::poll) has returned [`Progressed::Finished`].
+    /// Returns the next output of this party. It is final when [`poll`](Self::poll) has returned
+    /// [`Progressed::Finished`].
     pub(crate) fn next_output(&mut self) -> Option<Output> {
         match &mut self.0 {
             Core::Garbler(core) => core.outputs.pop_front(),
@@ -148,7 +149,8 @@ impl Session {
         }
     }
 
-    /// Returns the frame of this side's hello, for a peer that disagrees before anything was sent: it learns on what.
+    /// Returns the frame of this side's hello, for a peer that disagrees before anything was sent.
+    /// The peer learns the difference from it.
     pub(crate) fn hello_frame(&self, tag: &[u8]) -> Vec<u8> {
         let hello = match &self.0 {
             Core::Garbler(core) => core.hello(),

@@ -1,4 +1,4 @@
-//! What everything in a run refers to.
+//! The terms of a run, shared by all its parts.
 
 use std::sync::Arc;
 
@@ -7,38 +7,39 @@ use transpute_circuit::{InputSplit, Program};
 
 use crate::{Config, ConfigError, FrameKind, KnownPath, OtPlan, Planned, Progress, SessionError};
 
-/// The generator of secrets: that of [`StdRng`](rand::rngs::StdRng), in a type that promises to wipe its
-/// key and its output when dropped.
+/// The generator of secrets: the algorithm of [`StdRng`](rand::rngs::StdRng), in a type that wipes
+/// its key and its output on drop.
 pub(crate) type SecretRng = chacha20::ChaCha12Rng;
 
-/// What everything in a run refers to. Its scheme is the preferred one until the hellos agree, then the agreed one.
+/// The terms of a run, shared by all its parts. The scheme is the preferred one until the hellos
+/// agree, then the agreed one.
 #[derive(Clone)]
 pub(crate) struct Terms {
     pub(crate) config: Config,
     pub(crate) plan: OtPlan,
-    /// Why this party wanted which plan, if by prediction.
+    /// The reason for this party's plan, if it predicted times.
     pub(crate) planned: Option<Planned>,
     pub(crate) program: Arc<Program>,
     pub(crate) split: InputSplit,
-    /// The evaluator's input bits per evaluation.
+    /// Number of the evaluator's input bits per evaluation.
     pub(crate) choices: usize,
-    /// The same for the whole batch.
+    /// Number of the evaluator's input bits in the batch.
     pub(crate) total_choices: u64,
     pub(crate) progress: Progress,
-    /// `None` before both openings are here.
+    /// `None` until both openings are known.
     link: Option<RunLink>,
-    /// Whether tables are made before the inputs are known.
+    /// Tables are made before the inputs are known.
     pub(crate) is_prepared: bool,
-    /// Whether this garbler sends tables as far ahead as its own window before it has the peer's opening.
+    /// This garbler uses its own window before it has the peer's opening.
     pub(crate) is_eager: bool,
 }
 
-/// What both openings tell about a run.
+/// What both openings determine about a run.
 #[derive(Clone, Copy)]
 pub(crate) struct RunLink {
-    /// What keys and hashes of the run are bound to besides the hellos.
+    /// The value to which keys and hashes of the run are bound, in addition to the hellos.
     pub(crate) context: [u8; 32],
-    /// The garbler's window, if it is larger than what the evaluator takes.
+    /// The garbler's window, if it is larger than the evaluator accepts.
     pub(crate) excess_window: Option<u64>,
 }
 
@@ -68,7 +69,8 @@ impl Terms {
         })
     }
 
-    /// Plans the transfers again for a path; says whether the plan changed. Transfers from the connection's pool do not depend on the path.
+    /// Plans the transfers again for a path. Returns whether the plan changed. Pooled transfers do
+    /// not depend on the path.
     pub(crate) fn replan(&mut self, path: KnownPath) -> Result<bool, SessionError> {
         if self.plan == OtPlan::Pool {
             return Ok(false);
@@ -84,17 +86,18 @@ impl Terms {
         self.link = Some(link);
     }
 
-    /// Returns the garbler's window, if it is larger than what the evaluator takes.
+    /// Returns the garbler's window, if it is larger than the evaluator accepts.
     pub(crate) fn excess_window(&self) -> Option<u64> {
         self.link.and_then(|link| link.excess_window)
     }
 
-    /// Says whether the labels of the garbler's inputs are sent.
+    /// Returns whether the labels of the garbler's inputs are sent.
     pub(crate) fn sends_garbler_labels(&self) -> bool {
         self.config.scheme.sends_garbler_labels() || self.is_prepared
     }
 
-    /// Returns the session id of the run: a hash of the connection's id, the number of the run and both hellos.
+    /// Returns the session id of the run: a hash of the connection's id, the number of the run and
+    /// both hellos.
     ///
     /// # Errors
     /// [`SessionError::Unexpected`] before both openings are here.
@@ -119,7 +122,7 @@ impl Terms {
     }
 }
 
-/// Returns the evaluator's input bits of a whole batch.
+/// Returns the number of the evaluator's input bits of a whole batch.
 pub(crate) fn total_choices(split: &InputSplit, config: &Config) -> Result<u64, ConfigError> {
     let all = split.widths().iter().map(|&width| u64::from(width)).sum();
     config

@@ -1,4 +1,4 @@
-//! How much a run sends, known before it runs.
+//! The expected traffic of a run.
 
 use transpute_circuit::{InputSplit, Program};
 use transpute_garble::decode_len;
@@ -16,57 +16,64 @@ use crate::{
     wire::HEADER_LEN,
 };
 
-/// Bytes of tables that the garbler has made when the evaluator first asks for labels, as an estimate: the bytes that the buffers
-/// of the garbler's side hold. Labels of tables made later need no answer. Measured: 130 kB over `tcp`, and up to 15 MB over `rudp`
-/// on a path that is known to be fast.
+/// Estimated bytes of tables that the garbler has made when the evaluator's first request arrives:
+/// the capacity of the buffers on the garbler's side. Labels of later tables need no answer.
+/// Measured: 130 kB over `tcp`, and up to 15 MB over `rudp` on a path that is known to be fast.
 const TABLES_AHEAD: u128 = 1 << 20;
 
 /// Bytes of the number of the run in each of its frames.
 const TAG_LEN: usize = 4;
 
-/// Bytes that one more chunk costs: a header, the number of the run, the number of the chunk, and the bits of its trailer rounded up
-/// to a byte.
+/// Bytes of an additional chunk: a header, the number of the run, the number of the chunk, and the
+/// bits of its trailer rounded up to a byte.
 const CHUNK_COST: u128 = (HEADER_LEN + TAG_LEN + NUMBER_LEN + 1) as u128;
 
-/// What a run sends and how many oblivious transfers it makes. Bytes are those of frames with their headers.
+/// The bytes of a run and the number of its oblivious transfers. Bytes are those of frames with
+/// their headers.
 ///
-/// All numbers are exact, except those of the garbler. `garbler_bytes` and `garbler_late_bytes` are estimates, for two reasons:
+/// All numbers are exact, except those of the garbler. `garbler_bytes` and `garbler_late_bytes` are
+/// estimates, for two reasons:
+///
 /// - Chunks of tables are counted as if all but the last one were full.
-/// - Where labels differ by one offset, the garbler answers a transfer of an extension with 16 bytes if it has made the labels of
-///   that input, and with none otherwise. That depends on the time at which the request arrives.
+/// - If labels differ by one offset, the garbler answers a transfer of an extension with 16 bytes
+///   if it has made the labels of that input, and with none otherwise. That depends on the arrival
+///   time of the request.
 ///
-/// `min_garbler_bytes` and `max_garbler_bytes` bound what the garbler sends, whatever the timing.
+/// `min_garbler_bytes` and `max_garbler_bytes` bound the garbler's bytes for any timing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ExpectedTraffic {
     /// Bytes from the garbler to the evaluator.
     pub garbler_bytes: u64,
-    /// Of these, the bytes that cannot leave before the garbler has heard from the evaluator: answers of oblivious transfers, labels
-    /// of the garbler's inputs, decoding information and the end.
+    /// Part of them that cannot be sent before the garbler has received a message: answers of
+    /// oblivious transfers, labels of the garbler's inputs, decoding information and the end.
     pub garbler_late_bytes: u64,
-    /// The fewest bytes that the garbler can send: no label of a transfer that needs no answer is made when the request arrives.
+    /// Minimum of the garbler's bytes: no label of a transfer that needs no answer is made when the
+    /// request arrives.
     pub min_garbler_bytes: u64,
-    /// The most bytes that the garbler can send: all these labels are made, and chunks of tables are as short as they can be.
+    /// Maximum of the garbler's bytes: all these labels are made, and chunks of tables are as short
+    /// as possible.
     pub max_garbler_bytes: u64,
     /// Bytes from the evaluator to the garbler.
     pub evaluator_bytes: u64,
-    /// One-way flights from both parties being connected until the evaluator can have its output ([`OtPlan::flights`]).
+    /// Number of one-way flights from the connection of both parties to the evaluator's output
+    /// ([`OtPlan::flights`]).
     pub flights: u32,
-    /// Public-key oblivious transfers.
+    /// Number of public-key oblivious transfers.
     pub base_transfers: u64,
-    /// Transfers of an extension.
+    /// Number of transfers of an extension.
     pub extended_transfers: u64,
 }
 
 /// The messages of oblivious transfer.
 #[derive(Default)]
 struct Transfers {
-    /// The garbler's message that needs none of the evaluator.
+    /// The garbler's message that depends on none of the evaluator's.
     setup: u128,
     /// The garbler's answers.
     answers: u128,
-    /// The bytes of answers to all requests that need no answer if their labels are not made.
+    /// Bytes of answers that are not needed if their labels are not made.
     avoidable: u128,
-    /// The part of `avoidable` that `answers` counts.
+    /// The part of `avoidable` that `answers` includes.
     expected_avoidable: u128,
     /// All messages of the evaluator.
     requests: u128,
@@ -75,14 +82,15 @@ struct Transfers {
 }
 
 impl ExpectedTraffic {
-    /// Computes the traffic of a connection for one run, with the opening and the end of the connection. Without a known path ([`Config::path`] is ignored).
-    ///
-    /// A run with more direct transfers than the protocol allows is counted without them: it is refused.
+    /// Computes the traffic of a connection for one run, with the opening and the end of the
+    /// connection, without a known path ([`Config::path`] is ignored). A run with more direct
+    /// transfers than the protocol allows is counted without them, because it is rejected.
     #[must_use]
     pub fn new(program: &Program, split: &InputSplit, config: &Config) -> Self {
         let scheme = config.scheme;
         let batch = u128::from(config.batch);
-        // Evaluations in one group share their chunks, so the bits of all evaluations are rounded up once.
+        // Evaluations in one group share their chunks, so the bits of all evaluations are rounded
+        // up once.
         let tables = u128::from(scheme.table_bytes(
             program.and_count().saturating_mul(config.batch),
             program.xor_count().saturating_mul(config.batch),
@@ -111,7 +119,8 @@ impl ExpectedTraffic {
         let evaluator = begin + transfers.requests + batch * masked + end;
         let garbler = early + late;
         let unavoidable = garbler - transfers.expected_avoidable;
-        // Each evaluation, or group of them, ends with a chunk that is not full; a chunk ends before the gate that does not fit.
+        // Each evaluation, or group of them, ends with a chunk that is not full. A chunk ends
+        // before a gate that does not fit.
         let more_chunks = 2 * batch + tables / chunk_len;
         let bytes = |bytes: u128| u64::try_from(bytes).unwrap_or(u64::MAX);
         Self {
@@ -178,7 +187,8 @@ impl Transfers {
     }
 }
 
-/// Returns how many transfers are answered with a correction, because their labels are in tables that were made before.
+/// Returns the number of transfers that are answered with a correction, because their labels are in
+/// tables that were made before.
 fn answered(count: u64, tables: u128) -> u128 {
     match tables <= TABLES_AHEAD {
         true => count.into(),
@@ -206,7 +216,7 @@ fn pieces(content: usize, piece: usize) -> u128 {
     content as u128 + content.div_ceil(piece) as u128 * numbered(0)
 }
 
-/// The same for a message that has one piece even if it is empty.
+/// Returns the length of the frames of a message that has one piece even if it is empty.
 fn whole_pieces(content: usize) -> u128 {
     pieces(content, PIECE).max(numbered(0))
 }

@@ -6,24 +6,25 @@ use crate::wire::FrameKind;
 
 /// Hashes the frames of one direction in order.
 ///
-/// Of tables, which are nearly all of the traffic, it covers their headers, and over a link that is not
-/// encrypted a checksum: whoever changes bytes there on purpose can change this hash as well, when it is
-/// sent. An encrypted link authenticates them.
+/// Tables are nearly all of the traffic. Of them it hashes the headers, and over an unencrypted
+/// link also a checksum. An attacker who changes bytes there can also change this hash when it is
+/// sent. An encrypted link authenticates the bytes.
 pub(crate) struct Transcript {
     hasher: blake3::Hasher,
-    /// What is not hashed yet, less than a [`STRIDE`].
+    /// Bytes that are not hashed yet, fewer than a [`STRIDE`].
     staged: Vec<u8>,
     covers_tables: bool,
 }
 
-/// The checksum of tables: 64 bits, at the speed of memory where the processor multiplies without carries.
+/// The checksum of tables: 64 bits, as fast as memory if the processor has carry-less
+/// multiplication.
 const CHECKSUM: CrcAlgorithm = CrcAlgorithm::Crc64Nvme;
 
 fn checksum(tables: &[u8]) -> u64 {
     crc_fast::checksum(CHECKSUM, tables)
 }
 
-/// The trace of a frame of tables that is not kept, because its garbler begins again.
+/// The transcript entry of a frame of tables that is not kept, because its garbler starts again.
 #[derive(Clone, Copy)]
 pub(crate) struct Skipped {
     /// Length of the payload.
@@ -34,16 +35,16 @@ pub(crate) struct Skipped {
 impl Skipped {
     pub(crate) fn new(payload: &[u8]) -> Self {
         Self {
-            // At most a frame.
+            // At most a frame, so it fits.
             len: payload.len() as u32,
             checksum: checksum(payload),
         }
     }
 }
 
-/// The hash works on 16 KiB side by side, 1 KiB in each lane of the widest registers, if they stand
-/// at a multiple of that in the stream; what does not it takes in shorter steps, in the end 1 KiB at
-/// a tenth of the speed. Frames begin anywhere, so their ends are put together here.
+/// Bytes per step of the hash. BLAKE3 hashes 16 KiB in parallel, 1 KiB in each lane of the widest
+/// registers, if they start at a multiple of 16 KiB. Other input is hashed in shorter steps, at
+/// worst 1 KiB at a tenth of the speed. Frames start anywhere, so their bytes are collected here.
 const STRIDE: usize = 16 << 10;
 
 impl Transcript {
@@ -108,7 +109,7 @@ impl Transcript {
 mod tests {
     use super::*;
 
-    /// The hash of nothing, as docs/protocol.md has it.
+    /// Returns the hash of the empty input, as docs/protocol.md defines it.
     fn documented() -> blake3::Hasher {
         blake3::Hasher::new_derive_key("transpute 1 transcript of one direction")
     }
@@ -138,7 +139,7 @@ mod tests {
             transcript.add(FrameKind::Tables, tables);
             transcript.hash()
         };
-        // The check value of CRC-64/NVME, of NVM Express.
+        // The check value of CRC-64/NVME, from the NVM Express specification.
         let mut expected = documented();
         expected.update(&[FrameKind::Tables as u8]);
         expected.update(&9_u32.to_le_bytes());

@@ -1,7 +1,8 @@
-//! Which input bit of which evaluation an oblivious transfer is for.
+//! The numbering of oblivious transfers by input bits and evaluations.
 //!
-//! Transfers are numbered as the evaluator's labels are read: group after group of evaluations that are garbled side by side, in a
-//! group bit after bit in the order of [`ReadOrder`], and for each bit one of every evaluation.
+//! Transfers are numbered in the order in which the evaluator's labels are read: by groups of
+//! evaluations that are garbled together, within a group by bits in the order of [`ReadOrder`], and
+//! for each bit by evaluations.
 
 use std::{cell::OnceCell, ops::Range, sync::Arc};
 
@@ -11,7 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::{Inputs, SessionError, inputs::fetch, layout::Layout, terms::Terms};
 
-/// Returns a label as the block that is transferred.
+/// Converts a label to the block that is transferred.
 pub(crate) fn block(label: Label) -> u128 {
     u128::from_le_bytes(label.to_bytes())
 }
@@ -48,7 +49,8 @@ impl Transfers {
             .collect()
     }
 
-    /// Appends the choices of transfers, numbered within their group, whose inputs were [fetched](Self::fetch).
+    /// Appends the choices of transfers, numbered within their group, whose inputs were
+    /// [fetched](Self::fetch).
     pub(crate) fn choose(&self, fetched: &[Bits], transfers: Range<usize>, choices: &mut Bits) {
         let lanes = fetched.len();
         let mut number = transfers.start;
@@ -67,7 +69,7 @@ impl Transfers {
         }
     }
 
-    /// Returns both labels of the transfers `first..first + n`, for those that were not adopted.
+    /// Returns both labels of the transfers `first..first + n`, except for adopted ones.
     pub(crate) fn label_pairs(
         &self,
         garbler: &Garbler,
@@ -81,7 +83,7 @@ impl Transfers {
         pairs
     }
 
-    /// Returns the labels of value 0 of the transfers `first..first + n`, for those that were not adopted.
+    /// Returns the labels of value 0 of the transfers `first..first + n`, except for adopted ones.
     pub(crate) fn zero_labels(
         &self,
         garbler: &Garbler,
@@ -115,7 +117,7 @@ impl Transfers {
         (self.order).get_or_init(|| ReadOrder::new(&self.program, &self.split))
     }
 
-    /// Cuts transfers `first..first + n` into those of one group each.
+    /// Splits transfers `first..first + n` by groups.
     fn parts(&self, first: u64, n: usize) -> impl Iterator<Item = Part> {
         let per_instance = self.per_instance as u64;
         let mut before = 0;
@@ -142,19 +144,19 @@ impl Transfers {
     }
 }
 
-/// The choices of a batch that are still to be made.
+/// The remaining choices of a batch.
 #[derive(Default)]
 pub(crate) struct Choices {
-    /// Those that were made before, and how many of them are used.
+    /// Earlier choices that were put back, and the number of used ones.
     made: (Bits, usize),
-    /// The inputs of evaluations whose transfers are not all chosen, and how many are.
+    /// The inputs of evaluations whose transfers are not all chosen, and the number of chosen ones.
     fetched: (Vec<Bits>, usize),
-    /// Evaluations whose inputs were fetched.
+    /// Number of evaluations whose inputs were fetched.
     evaluations: u64,
 }
 
 impl Choices {
-    /// Puts choices back that were taken last, to be taken again.
+    /// Puts back the choices that were taken last, to be taken again.
     pub(crate) fn put_back(&mut self, taken: &Bits) {
         let (made, used) = &self.made;
         let mut again = Bits::with_capacity(taken.len() + made.len() - used);
@@ -163,7 +165,7 @@ impl Choices {
         self.made = (again, 0);
     }
 
-    /// Takes the next `n`.
+    /// Takes the next `n` choices.
     pub(crate) fn take(
         &mut self,
         n: usize,
@@ -197,15 +199,16 @@ struct Part {
     /// The group's first evaluation.
     instance: u64,
     lanes: usize,
-    /// Numbers within the group.
+    /// Number of the first transfer within the group.
     start: usize,
     end: usize,
-    /// How many transfers were in the parts before.
+    /// Number of transfers in the parts before.
     before: usize,
 }
 
 impl Part {
-    /// Iterates over the bits of one evaluation, as places in their order, with what number each transfer has among all.
+    /// Iterates over the bits of one evaluation, as positions in the read order, with the number of
+    /// each transfer.
     fn of_lane(&self, lane: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let Self {
             lanes,

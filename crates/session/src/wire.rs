@@ -1,4 +1,4 @@
-//! Frames: how messages are cut out of the byte stream.
+//! Frames: the messages in the byte stream.
 //!
 //! A frame is one byte of kind, four bytes of payload length (little-endian) and the payload.
 
@@ -8,47 +8,49 @@ use thiserror::Error;
 /// Bytes before the payload of a frame.
 pub const HEADER_LEN: usize = 5;
 
-/// The largest payload of any frame: what a receiver buffers at most before it looks inside.
+/// Maximum payload of a frame, in bytes, and of a receiver's buffer before it reads the content.
 pub const MAX_PAYLOAD: usize = (1 << 20) + 64;
 
-/// What a frame carries.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum FrameKind {
-    /// What a party proposes; the first frame of each direction of a run.
+    /// The proposal of a party; the first frame of each direction of a run.
     Hello = 0x01,
-    /// The base-OT message; right behind the hello.
+    /// The base-OT message; directly after the hello.
     OtSetup = 0x02,
-    /// Why a party does not agree; the last frame of its direction of the run or the connection.
+    /// The field on which a party does not agree; the last frame of its direction of the run or the
+    /// connection.
     Refuse = 0x03,
     /// The first frame of each direction of a connection.
     Open = 0x04,
     /// Evaluator to garbler: seed corrections of a SoftSpoken extension.
     OtExtendSetup = 0x10,
-    /// Evaluator to garbler: choices of a run of oblivious transfers, masked.
+    /// Evaluator to garbler: masked choices of consecutive oblivious transfers.
     OtExtend = 0x11,
     /// Garbler to evaluator: the answer to the base-OT message or to one `OtExtend`.
     OtReply = 0x12,
     /// Evaluator to garbler: the consistency check of the `OtExtend` before it.
     OtCheck = 0x14,
-    /// Evaluator to garbler: how choices differ from those of the transfers in the connection's pool.
+    /// Evaluator to garbler: differences of choices from those of the transfers in the connection's
+    /// pool.
     OtCorrect = 0x13,
     /// Garbler to evaluator: labels of the garbler's inputs, for schemes that must send them.
     GarblerLabels = 0x20,
     /// Garbler to evaluator: a chunk of garbled tables.
     Tables = 0x21,
-    /// Garbler to evaluator: a piece of what the evaluator needs to read its output.
+    /// Garbler to evaluator: a piece of the decoding information.
     Decode = 0x22,
     /// Evaluator to garbler: a piece of the masked output and its authenticity tag.
     Output = 0x23,
-    /// Hash of everything this direction of the run carried; the last frame of a completed run.
+    /// The hash of this direction of the run; the last frame of a completed run.
     Finish = 0x30,
-    /// A party gave up; the last frame of its direction of the run or the connection.
+    /// The reason of an abort; the last frame of its direction of the run or the connection.
     Abort = 0x31,
-    /// A party calls no more runs; the last frame of its direction of a connection.
+    /// The end of calls; the last frame of its direction of a connection.
     Close = 0x32,
-    /// Nothing but a sign of life.
+    /// A keep-alive without content.
     Alive = 0x40,
 }
 
@@ -82,30 +84,31 @@ impl FrameKind {
 /// One message.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Frame {
-    /// What it carries.
+    /// The kind of the message.
     pub kind: FrameKind,
-    /// The content; its form depends on the kind.
+    /// The content, in a format that depends on the kind.
     pub payload: Bytes,
 }
 
-/// Bytes that are no frame.
+/// The error of bytes that are not a frame.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// A kind that does not exist in this version.
+    /// The kind does not exist in this version.
     #[error("unknown frame kind {0:#04x}")]
     UnknownKind(u8),
-    /// A length no frame has.
+    /// The payload is too long.
     #[error("a frame announces {found} bytes, more than the {limit} any frame has")]
     TooLong {
         /// The announced length.
         found: usize,
-        /// [`MAX_PAYLOAD`], or less where the driver says so.
+        /// The maximum: [`MAX_PAYLOAD`], or the driver's lower limit.
         limit: usize,
     },
 }
 
-/// Cuts a byte stream into frames. Holds at most one frame and what was read behind it.
+/// Splits a byte stream into frames. It holds at most one frame and the bytes that were read after
+/// it.
 #[derive(Debug, Default)]
 pub struct FrameDecoder {
     buffer: BytesMut,
@@ -123,10 +126,10 @@ impl FrameDecoder {
         &mut self.buffer
     }
 
-    /// Takes the next whole frame out of the buffer; `None` where it is not complete yet.
+    /// Returns the next complete frame in the buffer. `None` if it is not complete.
     ///
     /// # Errors
-    /// [`FrameError`], from the header alone, before its payload is waited for.
+    /// [`FrameError`], from the header alone, before the payload has arrived.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         let Some((kind, len)) = read_header(&self.buffer)? else {
             return Ok(None);
@@ -141,7 +144,7 @@ impl FrameDecoder {
     }
 }
 
-/// Reads the kind and the length of the payload, if the whole header is there.
+/// Reads the kind and the length of the payload, if the whole header is available.
 ///
 /// # Errors
 /// [`FrameError`].
@@ -160,10 +163,10 @@ pub fn read_header(bytes: &[u8]) -> Result<Option<(FrameKind, usize)>, FrameErro
     Ok(Some((kind, len)))
 }
 
-/// Appends one frame; `fill` appends the payload. Returns where the frame starts.
+/// Appends one frame; `fill` appends the payload. Returns the position of the frame.
 ///
 /// # Errors
-/// Whatever `fill` fails with; `out` is then as it was.
+/// The error of `fill`; `out` is then unchanged.
 pub(crate) fn write_frame<E>(
     out: &mut Vec<u8>,
     kind: FrameKind,

@@ -1,22 +1,22 @@
 //! The path estimate of an error-free probe on an emulated path.
 
+use std::time::Duration;
+
 use transpute_netem::scenario::{CrossDirection, CrossTraffic, PathConfig, Scenario};
-use transpute_select::{
-    Direction, Loss, PathEstimate, Rate, SelectError, Source, Udp, lossy_window,
-};
+use transpute_select::{DirectionEstimate, PathEstimate, SelectError, Source, Udp, lossy_window};
+use transpute_units::{Bandwidth, KnownDirection, Loss};
 
 use crate::row::Environment;
 
-/// Rate of a path without an emulated bottleneck, in bits per second. It exceeds the rate of the
-/// processors.
-const UNLIMITED: f64 = 1e10;
+/// Rate of a path without an emulated bottleneck. It exceeds the rate of the processors.
+const UNLIMITED: Bandwidth = Bandwidth::from_megabits_per_second(10_000.0);
 
 /// Average fill of a queue that a CUBIC flow keeps full, between the loss and its reduction by
 /// `BETA`.
 const QUEUE_IN_USE: f64 = 0.85;
 
-/// Bits of a full packet, as the emulated line counts them.
-const PACKET_BITS: f64 = 1500.0 * 8.0;
+/// Bytes of a full packet, as the emulated line counts them.
+const PACKET: f64 = 1500.0;
 
 /// Returns the estimate that a probe without measurement errors would make of an emulated path.
 /// Competing flows reduce the rate and add queueing delay.
@@ -48,7 +48,9 @@ pub fn path_of(
     path.mtu = Some(scenario.mtu);
     path.source = Source::Emulated;
     let jitter = scenario.up.jitter_ms.max(scenario.down.jitter_ms);
-    path.rtt.jitter_s = (jitter > 0.0).then_some(jitter / 1e3);
+    if jitter > 0.0 {
+        path.jitter = Duration::try_from_secs_f64(jitter / 1e3).ok();
+    }
     let ceiling = |text: &str| text.split_whitespace().nth(2)?.parse().ok();
     let own = scenario.socket_buffer.map(|bytes| bytes as f64);
     path.kernel.send_ceiling = own.or(environment.and_then(|e| ceiling(&e.tcp_wmem)));
@@ -80,13 +82,14 @@ impl CrossEffect {
     /// Returns a fair share and the delay of a full queue. CUBIC flows whose window is limited by
     /// loss below their fair share leave the rest and cause no delay.
     fn of(cross: &CrossTraffic, config: &PathConfig, rtt_s: f64) -> Self {
-        let Some(rate) = config.rate_mbit.map(|mbit| mbit * 1e6) else {
+        let Some(rate) = config.rate_mbit.map(Bandwidth::from_megabits_per_second) else {
             return Self::NOBODY;
         };
         let flows = f64::from(cross.flows);
         let loss = loss_of(config);
         if cross.congestion_control == "cubic" && loss > 0.0 {
-            let taken = flows * lossy_window(rtt_s, loss) * PACKET_BITS / (rtt_s * rate);
+            let taken =
+                flows * lossy_window(rtt_s, loss) * PACKET / (rtt_s * rate.bytes_per_second());
             if taken < flows / (flows + 1.0) {
                 return Self {
                     share: 1.0 - taken,
@@ -97,7 +100,7 @@ impl CrossEffect {
         let queue = config.queue_limit_bytes().unwrap_or(0) as f64;
         Self {
             share: 1.0 / (flows + 1.0),
-            waiting_s: QUEUE_IN_USE * queue * 8.0 / rate,
+            waiting_s: rate.seconds_to_send(QUEUE_IN_USE * queue),
         }
     }
 }
@@ -113,17 +116,21 @@ fn loss_of(config: &PathConfig) -> f64 {
     1.0 - (1.0 - config.loss) * (1.0 - bursts)
 }
 
-fn direction(config: &PathConfig, share: f64) -> Result<Direction, SelectError> {
+fn direction(config: &PathConfig, share: f64) -> Result<DirectionEstimate, SelectError> {
     let loss = loss_of(config);
-    Ok(Direction {
-        rate: Some(Rate::known(
-            config
-                .rate_mbit
-                .map_or(UNLIMITED, |mbit| mbit * share * 1e6),
-        )),
-        loss: Some(Loss::known(loss.clamp(0.0, 1.0))?),
-        queue_bytes: config.queue_limit_bytes().map(|bytes| bytes as f64),
-    })
+    let rate = config.rate_mbit.map(Bandwidth::from_megabits_per_second);
+    let known = KnownDirection {
+        rate: Some(rate.map_or(UNLIMITED, |rate| rate * share)),
+        loss: Some(
+            Loss::known(loss.clamp(0.0, 1.0)).ok_or(SelectError::Number {
+                field: "loss",
+                expected: "a probability",
+                found: loss,
+            })?,
+        ),
+        queue_bytes: config.queue_limit_bytes(),
+    };
+    Ok(known.into())
 }
 
 #[cfg(test)]
@@ -141,11 +148,11 @@ mod tests {
         scenario.cross_traffic = Scenario::named("cross-traffic").unwrap().cross_traffic;
         let flows = scenario.cross_traffic.as_ref().unwrap().flows;
         let shared = path_of(&scenario, None).unwrap();
-        let rate = |direction: Direction| direction.rate.unwrap().bits_per_second;
+        let rate = |direction: DirectionEstimate| direction.known.rate.unwrap().bits_per_second();
         // Party A garbles and listens.
         assert!((rate(shared.down) * f64::from(flows + 1) - rate(alone.down)).abs() < 1.0);
         assert_eq!(rate(shared.up), rate(alone.up));
-        assert!(shared.rtt_s() > alone.rtt_s());
+        assert!(shared.rtt > alone.rtt);
     }
 
     #[test]
@@ -155,10 +162,10 @@ mod tests {
         scenario.cross_traffic = Scenario::named("cross-traffic").unwrap().cross_traffic;
         let flows = scenario.cross_traffic.as_ref().unwrap().flows;
         let path = path_of(&scenario, None).unwrap();
-        let left = path.down.rate.unwrap().bits_per_second / 160e6;
+        let left = path.down.known.rate.unwrap().megabits_per_second() / 160.0;
         let taken = f64::from(flows) * 0.1;
         assert!((1.0 - taken - left).abs() < 0.05, "{left}");
         // The flows are limited by loss, so the queue stays empty.
-        assert!((path.rtt_s() - 0.02).abs() < 1e-9);
+        assert_eq!(path.rtt, Duration::from_millis(20));
     }
 }

@@ -16,6 +16,7 @@ use transpute_netem::{
     lab::{Lab, Side},
     scenario::{CrossDirection, CrossTraffic, Scenario},
 };
+use transpute_units::Bandwidth;
 
 /// The interval over which the peak rate of a flow is averaged.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -114,12 +115,9 @@ fn peak(slots: &[u64]) -> Option<f64> {
     Some(rate(most, WINDOW.as_secs_f64()))
 }
 
+/// Returns megabits per second: zero if no time has passed.
 fn rate(bytes: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 {
-        bytes as f64 * 8.0 / 1e6 / seconds
-    } else {
-        0.0
-    }
+    Bandwidth::from_bytes_per_second(bytes as f64 / seconds).megabits_per_second()
 }
 
 /// Sends small UDP datagrams in sequence and measures the time to their echoes. A request without

@@ -9,6 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
 use transpute_netem::{lab::Timeline, model::PathCounters, scenario::Scenario};
+use transpute_units::Bandwidth;
 
 /// Version of the format. It changes when a field changes its meaning.
 pub const ROW_FORMAT: u32 = 2;
@@ -188,7 +189,9 @@ impl Limit {
         runtime_ms: f64,
     ) -> Self {
         let transfer = |bytes: u64, rate: Option<f64>| {
-            rate.map_or(0.0, |mbit| bytes as f64 * 8.0 / (mbit * 1e3))
+            rate.map_or(0.0, |mbit| {
+                1e3 * Bandwidth::from_megabits_per_second(mbit).seconds_to_send(bytes as f64)
+            })
         };
         let up_ms = transfer(payload_up_bytes, scenario.up.rate_mbit);
         let down_ms = transfer(payload_down_bytes, scenario.down.rate_mbit);

@@ -6,8 +6,9 @@
 //! auto probe 10.0.0.1:7700
 //! ```
 //!
-//! Nobody is authenticated: it is for trying out paths. `connect` makes so many links one after another. It prints when each
-//! connection was up, when the link was, and when the first byte came back over it.
+//! Nobody is authenticated: it is for trying out paths. `connect` makes so many links one after
+//! another. It prints when each connection was up, when the link was, and when the first byte came
+//! back over it.
 
 use std::{env, error::Error, sync::Arc, time::Instant};
 

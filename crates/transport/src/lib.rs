@@ -1,8 +1,9 @@
 //! Links between two parties, over whichever transport is chosen.
 //!
-//! A [`Transport`] is found by name in a [`Registry`]. It listens or connects, authenticates the peer, and yields a
-//! [`Link`]: an ordered byte stream each way with live statistics. Everything above (the session, the command line, the
-//! benchmarks) sees only these types, so adding a transport changes its own file and its registration.
+//! A [`Transport`] is found by name in a [`Registry`]. It listens or connects, authenticates the
+//! peer, and yields a [`Link`]: an ordered byte stream each way with live statistics. Everything
+//! above (the session, the command line, the benchmarks) sees only these types, so adding a
+//! transport changes its own file and its registration.
 //!
 //! | module of the crate | idea |
 //! | --- | --- |
@@ -52,7 +53,6 @@ mod handshakes;
 mod identity;
 mod link;
 mod mismatch;
-mod path_class;
 mod preamble;
 mod profile;
 mod quic;
@@ -60,7 +60,7 @@ mod quic;
 mod rudp;
 pub mod secure;
 mod security;
-mod settings;
+pub mod settings;
 mod stats;
 mod striped;
 mod tcp;
@@ -77,9 +77,8 @@ pub use self::{
     },
     identity::{Fingerprint, FingerprintError, Identity, IdentityError},
     link::{Link, LinkInfo, LinkReader, LinkTimings, LinkWriter},
-    path_class::PathClass,
     profile::{FirstFlight, Profile, Throughput},
-    quic::{PathHint, Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion},
+    quic::{Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion},
     security::Security,
     settings::Settings,
     stats::{Bottleneck, LinkSnapshot, LinkStats, PathProbe, PathSample, SendTimes, TrainResult},
@@ -89,6 +88,8 @@ pub use self::{
     throttle::Throttle,
     transport::{Listener, Registry, Transport},
 };
+pub use transpute_units::{Bandwidth, KnownDirection, KnownPath, PathClass};
+
 #[cfg(unix)]
 pub use self::{
     rudp::{Rudp, RudpControl, RudpOptions},

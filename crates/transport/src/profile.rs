@@ -1,6 +1,8 @@
 //! The properties of a transport that a choice among several depends on. Pure data, without sockets
 //! and clocks.
 
+use transpute_units::Bandwidth;
+
 use crate::CongestionControl;
 
 /// Payload bytes of the first flight of a TCP connection: ten segments (RFC 6928).
@@ -68,8 +70,8 @@ pub enum FirstFlight {
     Bytes(u32),
     /// Bytes that this rate carries in a round trip, at least ten segments and at most `max`.
     AtRate {
-        /// Bytes per second.
-        rate: f64,
+        /// The rate.
+        rate: Bandwidth,
         /// Upper bound in bytes.
         max: u64,
     },
@@ -101,7 +103,7 @@ impl Profile {
             FirstFlight::Bytes(bytes) => f64::from(bytes) * f64::from(self.connections),
             FirstFlight::AtRate { rate, max } => {
                 let least = f64::from(INITIAL_WINDOW);
-                (rate * rtt_s).clamp(least, (max as f64).max(least))
+                (rate.bytes_per_second() * rtt_s).clamp(least, (max as f64).max(least))
             }
             FirstFlight::Unlimited => f64::INFINITY,
         }
@@ -146,7 +148,7 @@ mod tests {
         profile.connections = 4;
         assert_eq!(profile.first_flight_bytes(0.1), 57_920.0);
         profile.first_flight = FirstFlight::AtRate {
-            rate: 1e6,
+            rate: Bandwidth::from_bytes_per_second(1e6),
             max: 100_000,
         };
         let flights = [0.0, 0.05, 1.0].map(|rtt| profile.first_flight_bytes(rtt));

@@ -115,13 +115,17 @@ impl fmt::Debug for Stream {
 
 /// Authenticates the connecting end of a stream and makes it a link.
 ///
-/// The link keeps the promises of [`Link`] if the stream delivers bytes in order, waits while the peer does not read, and reports a
-/// peer that vanishes.
+/// The link keeps the promises of [`Link`] if the stream delivers bytes in order, waits while the
+/// peer does not read, and reports a peer that vanishes.
 ///
 /// # Errors
-/// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer); [`ConnectError::Timeout`](crate::ConnectError::Timeout); [`HandshakeError::WrongPeer`](crate::HandshakeError::WrongPeer),
-/// [`HandshakeError::SecurityMismatch`](crate::HandshakeError::SecurityMismatch), [`HandshakeError::NoCommonTransport`](crate::HandshakeError::NoCommonTransport), [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute) and the others of the
-/// TCP transport.
+/// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer);
+/// [`ConnectError::Timeout`](crate::ConnectError::Timeout);
+/// [`HandshakeError::WrongPeer`](crate::HandshakeError::WrongPeer),
+/// [`HandshakeError::SecurityMismatch`](crate::HandshakeError::SecurityMismatch),
+/// [`HandshakeError::NoCommonTransport`](crate::HandshakeError::NoCommonTransport),
+/// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute) and the others of the TCP
+/// transport.
 pub async fn connect<S>(
     stream: S,
     security: &Security,

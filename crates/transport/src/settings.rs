@@ -1,6 +1,11 @@
 //! Settings after a transport's name: `tcp-striped:n=4,cc=bbr`.
 
+use transpute_units::Bandwidth;
+
 use crate::{RegistryError, TransportError};
+
+/// The highest rate that can be set.
+const MAX_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e12);
 
 /// The settings after the name of a transport.
 ///
@@ -29,11 +34,8 @@ impl Settings {
             left: Vec::new(),
             known: Vec::new(),
         };
-        for item in text.split([',', '+']) {
-            let (key, value) = match item.split_once('=') {
-                Some((key, value)) if !key.is_empty() && !value.is_empty() => (key, value),
-                _ => return Err(settings.wrong(item, "expected key=value")),
-            };
+        for pair in pairs(text) {
+            let (key, value) = pair.map_err(|item| settings.wrong(item, "expected key=value"))?;
             if settings.left.iter().any(|(known, _)| known == key) {
                 return Err(settings.wrong(key, "it is given twice"));
             }
@@ -51,7 +53,8 @@ impl Settings {
         }
     }
 
-    /// Takes the value of `key`, if it is given; `parse` turns it into what it means, or says what was expected.
+    /// Takes the value of `key`, if it is given; `parse` turns it into what it means, or says what
+    /// was expected.
     ///
     /// # Errors
     /// [`RegistryError::InvalidSetting`] with what `parse` says.
@@ -93,6 +96,41 @@ impl Settings {
             reason: reason.into(),
         })
     }
+}
+
+/// Splits the text for a transport, such as `tcp:cc=bbr`, into its name and the settings that
+/// follow a colon.
+#[must_use]
+pub fn name_and_settings(text: &str) -> (&str, Option<&str>) {
+    match text.split_once(':') {
+        Some((name, settings)) => (name, Some(settings)),
+        None => (text, None),
+    }
+}
+
+/// Splits the settings of a transport, such as `n=4,cc=bbr`, into keys and values; an item that is
+/// not of this form is an error. A `+` separates items as well as a comma.
+pub fn pairs(settings: &str) -> impl Iterator<Item = Result<(&str, &str), &str>> {
+    settings
+        .split([',', '+'])
+        .map(|item| match item.split_once('=') {
+            Some((key, value)) if !key.is_empty() && !value.is_empty() => Ok((key, value)),
+            _ => Err(item),
+        })
+}
+
+/// Parses a rate in bits per second: a number that `k`, `m` or `g` may follow. Returns `None` for
+/// any other text, and for a rate below `min` or above [`MAX_RATE`].
+pub(crate) fn rate(text: &str, min: Bandwidth) -> Option<Bandwidth> {
+    let (digits, unit) = match text.char_indices().next_back()? {
+        (end, 'k' | 'K') => (&text[..end], 1e3),
+        (end, 'm' | 'M') => (&text[..end], 1e6),
+        (end, 'g' | 'G') => (&text[..end], 1e9),
+        _ => (text, 1.0),
+    };
+    let number: f64 = digits.parse().ok()?;
+    let rate = Bandwidth::from_bits_per_second(number * unit);
+    (min..=MAX_RATE).contains(&rate).then_some(rate)
 }
 
 #[cfg(test)]
@@ -144,6 +182,36 @@ mod tests {
             settings.take("n", number).unwrap_err().to_string(),
             "setting \"n=x\" of transport toy: expected a number"
         );
+    }
+
+    #[test]
+    fn a_text_is_a_name_with_pairs() {
+        let (name, settings) = name_and_settings("toy:n=4,cc=b:c");
+        let pairs: Vec<_> = pairs(settings.unwrap()).collect();
+        assert_eq!(
+            (name, pairs),
+            ("toy", vec![Ok(("n", "4")), Ok(("cc", "b:c"))])
+        );
+        assert_eq!(name_and_settings("toy"), ("toy", None));
+        assert_eq!(name_and_settings("toy:"), ("toy", Some("")));
+    }
+
+    #[test]
+    fn rates_have_units() {
+        let min = Bandwidth::from_bits_per_second(8e3);
+        for (text, bits) in [
+            ("100m", 100_000_000_u32),
+            ("1g", 1_000_000_000),
+            ("2.5G", 2_500_000_000_u32),
+            ("64k", 64_000),
+            ("1000000", 1_000_000),
+        ] {
+            let expected = Bandwidth::from_bits_per_second(f64::from(bits));
+            assert_eq!(rate(text, min), Some(expected), "{text}");
+        }
+        for text in ["", "g", "1t", "-1g", "nan", "inf", "1", "1e99"] {
+            assert_eq!(rate(text, min), None, "{text}");
+        }
     }
 
     proptest! {

@@ -104,8 +104,8 @@ pub(crate) struct Established {
     pub(crate) transport: String,
 }
 
-/// Checks what the TLS library leaves to its user, and collects what is worth showing. `unnamed` is the transport that has no name in
-/// ALPN.
+/// Checks what the TLS library leaves to its user, and collects what is worth showing. `unnamed` is
+/// the transport that has no name in ALPN.
 pub(crate) fn established(
     connection: &CommonState,
     unnamed: &str,
@@ -135,8 +135,8 @@ pub(crate) fn established_unpinned(
     Ok((cipher(connection), transport.into()))
 }
 
-/// Offers these transports in the ALPN extension of the connecting side, as protocol names. The name of `unnamed` is that of the
-/// protocol alone.
+/// Offers these transports in the ALPN extension of the connecting side, as protocol names. The
+/// name of `unnamed` is that of the protocol alone.
 pub(crate) fn client_over(
     config: &ClientConfig,
     transports: &[&str],
@@ -147,8 +147,8 @@ pub(crate) fn client_over(
     Arc::new(config)
 }
 
-/// Accepts these transports on the listening side; the first one that the peer offers too is selected. `unnamed` as in
-/// [`client_over`].
+/// Accepts these transports on the listening side; the first one that the peer offers too is
+/// selected. `unnamed` as in [`client_over`].
 pub(crate) fn server_over(
     config: &ServerConfig,
     transports: &[&str],

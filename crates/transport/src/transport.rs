@@ -6,7 +6,10 @@ use async_trait::async_trait;
 
 #[cfg(unix)]
 use crate::auto::candidate::SharedPort;
-use crate::{Link, Profile, RegistryError, Settings, TransportError, security::Security};
+use crate::{
+    Link, Profile, RegistryError, Settings, TransportError, security::Security,
+    settings::name_and_settings,
+};
 
 /// A transport of bytes between two parties.
 ///
@@ -21,7 +24,8 @@ pub trait Transport: Send + Sync {
     /// Returns one line about its use.
     fn describe(&self) -> &'static str;
 
-    /// Returns this transport set up as the settings say that follow its name; `None` if it has none, as by default.
+    /// Returns this transport set up as the settings say that follow its name; `None` if it has
+    /// none, as by default.
     ///
     /// It takes those it knows ([`Settings::take`]); [`Registry::get`] refuses the others.
     ///
@@ -42,8 +46,8 @@ pub trait Transport: Send + Sync {
         None
     }
 
-    /// Returns how this transport shares the ports of `auto`. Only transports of this crate can; by default, `auto` gives a transport a
-    /// port of its own.
+    /// Returns how this transport shares the ports of `auto`. Only transports of this crate can; by
+    /// default, `auto` gives a transport a port of its own.
     #[cfg(unix)]
     #[doc(hidden)]
     fn shared_port(&self) -> Option<SharedPort> {
@@ -52,26 +56,30 @@ pub trait Transport: Send + Sync {
 
     /// Starts to listen.
     ///
-    /// `address` is `host:port`, with an IPv6 host in brackets; port 0 lets the system choose one, which
-    /// [`Listener::local_address`] then tells.
+    /// `address` is `host:port`, with an IPv6 host in brackets; port 0 lets the system choose one,
+    /// which [`Listener::local_address`] then tells.
     ///
     /// # Errors
-    /// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress), [`AddressError::Resolve`](crate::AddressError::Resolve), [`BindError::Listen`](crate::BindError::Listen),
-    /// [`HandshakeError::NoPinnedPeer`].
+    /// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress),
+    /// [`AddressError::Resolve`](crate::AddressError::Resolve),
+    /// [`BindError::Listen`](crate::BindError::Listen), [`HandshakeError::NoPinnedPeer`].
     async fn listen(
         &self,
         address: &str,
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError>;
 
-    /// Connects to a listening peer, once: trying again while the peer is not up yet is the caller's business.
+    /// Connects to a listening peer, once: trying again while the peer is not up yet is the
+    /// caller's business.
     ///
-    /// The peer is authenticated when this returns (unless `security` is plaintext). It may still refuse *us*; that
-    /// shows at the first read, as [`HandshakeError::PeerRefusedUs`].
+    /// The peer is authenticated when this returns (unless `security` is plaintext). It may still
+    /// refuse *us*; that shows at the first read, as [`HandshakeError::PeerRefusedUs`].
     ///
     /// # Errors
-    /// Those of addressing as in [`listen`](Self::listen), [`ConnectError::Connect`](crate::ConnectError::Connect), [`ConnectError::Timeout`](crate::ConnectError::Timeout),
-    /// and what is wrong with the peer: [`HandshakeError::WrongPeer`], [`HandshakeError::SecurityMismatch`],
+    /// Those of addressing as in [`listen`](Self::listen),
+    /// [`ConnectError::Connect`](crate::ConnectError::Connect),
+    /// [`ConnectError::Timeout`](crate::ConnectError::Timeout), and what is wrong with the peer:
+    /// [`HandshakeError::WrongPeer`], [`HandshakeError::SecurityMismatch`],
     /// [`HandshakeError::NotTranspute`] and the rest.
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError>;
 }
@@ -85,8 +93,8 @@ pub trait Listener: Send {
 
     /// Waits for the next link.
     ///
-    /// Only an authenticated peer becomes a link. Strangers, garbage and broken handshakes are logged and dropped, and
-    /// listening continues. Cancel-safe.
+    /// Only an authenticated peer becomes a link. Strangers, garbage and broken handshakes are
+    /// logged and dropped, and listening continues. Cancel-safe.
     ///
     /// # Errors
     /// [`BindError::Accept`](crate::BindError::Accept) if the listening socket itself is broken.
@@ -126,16 +134,14 @@ impl Registry {
         self.transports.retain(|transport| keeps(transport.name()));
     }
 
-    /// Finds a transport by name, set up by what follows the name: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`.
+    /// Finds a transport by name, set up by what follows the name: `tcp`, `tcp:cc=bbr`,
+    /// `tcp-striped:n=4,cc=bbr`.
     ///
     /// # Errors
-    /// [`RegistryError::UnknownTransport`], which lists the known names; [`RegistryError::UnknownSetting`] and
-    /// [`RegistryError::InvalidSetting`].
+    /// [`RegistryError::UnknownTransport`], which lists the known names;
+    /// [`RegistryError::UnknownSetting`] and [`RegistryError::InvalidSetting`].
     pub fn get(&self, text: &str) -> Result<Arc<dyn Transport>, TransportError> {
-        let (name, settings) = match text.split_once(':') {
-            Some((name, settings)) => (name, Some(settings)),
-            None => (text, None),
-        };
+        let (name, settings) = name_and_settings(text);
         let transport = self
             .find(name)
             .ok_or_else(|| RegistryError::UnknownTransport {

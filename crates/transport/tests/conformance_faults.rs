@@ -1,4 +1,5 @@
-//! The conformance suite passes a correct transport that is not part of the crate, and finds the fault in broken ones.
+//! The conformance suite passes a correct transport that is not part of the crate, and finds the
+//! fault in broken ones.
 
 mod toy;
 

@@ -1,6 +1,8 @@
-//! A process may exit as soon as its side of a link is complete: the peer still sees the end in good order.
+//! A process may exit as soon as its side of a link is complete: the peer still sees the end in
+//! good order.
 //!
-//! The connecting side runs in a process of its own, because threads of this one would go on sending for it.
+//! The connecting side runs in a process of its own, because threads of this one would go on
+//! sending for it.
 
 use std::{env, process::Command, sync::Arc};
 
@@ -20,8 +22,9 @@ fn unpinned() -> Security {
     }
 }
 
-/// Sends a message, closes, and reads up to the peer's end. The side that is `last` waits with its end for the peer's,
-/// so that the other side is complete as soon as that end arrives, and has acknowledged nothing of it.
+/// Sends a message, closes, and reads up to the peer's end. The side that is `last` waits with its
+/// end for the peer's, so that the other side is complete as soon as that end arrives, and has
+/// acknowledged nothing of it.
 async fn exchange(link: Link, is_last: bool) -> Result<(), TransportError> {
     let (mut reader, mut writer) = link.into_parts();
     let mut got = Vec::new();

@@ -90,8 +90,8 @@ async fn addresses_are_named_in_errors() {
     ));
 }
 
-/// Whether QUIC and TCP, which have ports of their own, listen at one address. Somebody else may have a number for TCP,
-/// but not every one.
+/// Whether QUIC and TCP, which have ports of their own, listen at one address. Somebody else may
+/// have a number for TCP, but not every one.
 async fn one_number_serves_both(quic: &Quic, security: &Security) -> bool {
     for _ in 0..16 {
         let listener = quic.listen("127.0.0.1:0", security).await.unwrap();
@@ -209,7 +209,8 @@ async fn small_messages_that_nobody_reads_do_no_harm() {
     let (a, b, _listener) = pair(&Quic::default()).await;
     let (_a_reader, mut writer) = a.into_parts();
     let (mut reader, _b_writer) = b.into_parts();
-    // Each in a packet of its own: far more than the pieces that the library puts up with in one stream.
+    // Each in a packet of its own: far more than the pieces that the library puts up with in one
+    // stream.
     let messages = 10_000;
     for _ in 0..messages {
         writer.write_all(&[1; 40]).await.unwrap();

@@ -21,7 +21,8 @@ fn parties() -> Parties {
     Parties::new(Quic::new(options))
 }
 
-/// Records the first packet of a real connector: a greeting that the listener has to take seriously.
+/// Records the first packet of a real connector: a greeting that the listener has to take
+/// seriously.
 async fn greeting(parties: &Parties) -> Vec<u8> {
     let ear = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = ear.local_addr().unwrap().to_string();
@@ -107,7 +108,8 @@ async fn flood(address: &str, greeting: &[u8], packets: u32) {
     }
 }
 
-/// Who knocks at a listener that nobody attends to, and goes on when it is gone, does no harm to the links that it has made.
+/// Who knocks at a listener that nobody attends to, and goes on when it is gone, does no harm to
+/// the links that it has made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listener_that_goes_away_with_somebody_at_the_door_leaves_its_links_alone() {
     let parties = parties();

@@ -132,7 +132,8 @@ async fn pair(rudp: &Rudp) -> (Link, Link, relay::Relay, Box<dyn Listener>) {
     (accepted.unwrap(), connected.unwrap(), relay, listener)
 }
 
-/// What a party says last may cross the leaving of a peer that has everything; nothing is lost by it.
+/// What a party says last may cross the leaving of a peer that has everything; nothing is lost by
+/// it.
 #[tokio::test]
 async fn finishing_after_the_peer_has_finished_and_left_is_no_error() {
     let (accepted, connected, _relay, _listener) = pair(&Rudp::default()).await;

@@ -1,5 +1,6 @@
-//! Reliable UDP over an interface that takes smaller packets than Ethernet, in a network of its own. Needs root or user
-//! namespaces, `/dev/net/tun` and the program `ip`; says so where it cannot run.
+//! Reliable UDP over an interface that takes smaller packets than Ethernet, in a network of its
+//! own. Needs root or user namespaces, `/dev/net/tun` and the program `ip`; says so where it cannot
+//! run.
 
 #![cfg(target_os = "linux")]
 
@@ -19,7 +20,8 @@ use transpute_transport::{
 /// The MTU, for the part that runs inside.
 const MTU: &str = "TRANSPUTE_NARROW_MTU";
 
-/// Runs a test of this file, which does nothing otherwise, in a network whose loopback interface has this MTU.
+/// Runs a test of this file, which does nothing otherwise, in a network whose loopback interface
+/// has this MTU.
 fn inside(mtu: u32, test: &str) {
     let scenario = Scenario::parse("name = \"narrow\"\n", "test").unwrap();
     let Some(lab) = unless_skipped(Lab::start(&scenario)) else {
@@ -127,7 +129,8 @@ async fn link_passes() {
     assert!(got == sent && got_back == sent);
     for stats in [stats, accepted_stats] {
         let path = stats.path();
-        // Full ones are as large as the interface allows. Acknowledgements of the other direction are among them.
+        // Full ones are as large as the interface allows. Acknowledgements of the other direction
+        // are among them.
         let most = mtu - 28;
         let full = path.largest_datagram.map(u64::from);
         assert_eq!(full, Some(most), "{path:?}");

@@ -130,7 +130,8 @@ async fn pick(listener: &mut AutoListener, security: &Security, choice: &str) ->
     (accepted.unwrap().link.into_parts(), connected.into_parts())
 }
 
-/// A listener of `auto` shares its port with QUIC, which lets go of it when none of its connections is left.
+/// A listener of `auto` shares its port with QUIC, which lets go of it when none of its connections
+/// is left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listener_of_auto_takes_the_port_of_another() {
     let (listening, connecting) = pinned();

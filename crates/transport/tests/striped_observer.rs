@@ -103,7 +103,8 @@ async fn send(writer: &mut LinkWriter, reader: &mut LinkReader, bytes: usize) {
     read.expect("the link stalls").unwrap();
 }
 
-/// A copy of a connection is accepted neither while its link grows nor later, and costs the link nothing.
+/// A copy of a connection is accepted neither while its link grows nor later, and costs the link
+/// nothing.
 #[tokio::test]
 async fn a_copied_connection_is_worthless() {
     let mut options = StripedOptions::default();

@@ -1,8 +1,9 @@
-//! What the transports survive on real sockets: two processes in network namespaces of their own, and between them an
-//! emulated path that loses, reorders, doubles, goes dark or becomes narrower. Whatever it does, no byte may be missing or
-//! altered, and nothing may hang.
+//! What the transports survive on real sockets: two processes in network namespaces of their own,
+//! and between them an emulated path that loses, reorders, doubles, goes dark or becomes narrower.
+//! Whatever it does, no byte may be missing or altered, and nothing may hang.
 //!
-//! Needs root or user namespaces, and `/dev/net/tun`; says so where it cannot run. Every transport, and more data:
+//! Needs root or user namespaces, and `/dev/net/tun`; says so where it cannot run. Every transport,
+//! and more data:
 //!
 //! ```text
 //! ROUNDS=3 TRANSPORTS=rudp,quic cargo test --release -p transpute-transport --test survival -- --ignored --nocapture
@@ -55,7 +56,8 @@ const BLACKOUT: Fault = Fault::new(
     "changes = [{ at_s = 0.8, loss = 1.0 }, { at_s = 5.8, loss = 0.0 }]",
     20,
 );
-/// What TCP survives for sure: how it counts its own silence leaves it little of the 8 s after which it gives a peer up.
+/// What TCP survives for sure: how it counts its own silence leaves it little of the 8 s after
+/// which it gives a peer up.
 const SHORT_BLACKOUT: Fault = Fault::new(
     "3 s blackout",
     "changes = [{ at_s = 0.8, loss = 1.0 }, { at_s = 3.8, loss = 0.0 }]",
@@ -118,7 +120,8 @@ fn tcp_survives_a_blackout() {
     survives("tcp", &SHORT_BLACKOUT);
 }
 
-/// The table of the documentation. What is not survived must end with an error in time, and never with altered data.
+/// The table of the documentation. What is not survived must end with an error in time, and never
+/// with altered data.
 #[test]
 #[ignore = "slow: cargo xtask slow-tests"]
 fn what_every_transport_survives() {
@@ -155,8 +158,8 @@ fn survives(transport: &str, fault: &Fault) {
 const ALTERED: &str = "altered";
 const HUNG: &str = "hangs";
 
-/// Has two parties exchange data over a path with a fault; returns how long that took, or what each of them says.
-/// `None`: labs do not work here.
+/// Has two parties exchange data over a path with a fault; returns how long that took, or what each
+/// of them says. `None`: labs do not work here.
 fn run(transport: &str, fault: &Fault, seed: u64) -> Option<Result<f64, String>> {
     let text = format!("{PATH}seed = {seed}\n{}", fault.toml);
     let scenario = Scenario::parse(&text, "survival").unwrap();
@@ -236,8 +239,8 @@ fn party() {
         Err(reason) => reason.clone(),
     };
     eprintln!("{SAYS}{said}");
-    // The other one may still wait to hear that everything has arrived. Of a process that ends with its last byte it
-    // learns only that it is gone if the path swallows the last packets.
+    // The other one may still wait to hear that everything has arrived. Of a process that ends with
+    // its last byte it learns only that it is gone if the path swallows the last packets.
     thread::sleep(Duration::from_secs(1));
     std::process::exit(i32::from(result.is_err()));
 }
@@ -322,7 +325,8 @@ async fn receive(reader: &mut LinkReader, bytes: usize, arrived: &mut usize) -> 
 
 const BLOCK: usize = 64 * 1024;
 
-/// Fills a buffer with bytes that differ everywhere: those of words of eight, from the top of multiples of an odd number.
+/// Fills a buffer with bytes that differ everywhere: those of words of eight, from the top of
+/// multiples of an odd number.
 fn fill(buffer: &mut Vec<u8>, at: usize, length: usize) {
     buffer.clear();
     buffer.extend((at..at + length).map(|position| {

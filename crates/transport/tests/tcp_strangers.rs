@@ -47,7 +47,8 @@ async fn silent_strangers_beyond_the_limit_are_dropped_and_the_peer_is_served() 
             silent.push(stream);
         }
         parties.meet(&address, accepting).await;
-        // The oldest were hung up on: at most the limit, and those after the accepted link, are still open.
+        // The oldest were hung up on: at most the limit, and those after the accepted link, are
+        // still open.
         let mut hung_up = 0;
         for stream in &mut silent {
             let mut rest = Vec::new();
@@ -110,7 +111,8 @@ async fn flood(address: &str, encrypted: bool, strangers: u32) {
         let mut bytes = vec![0; 64 * 1024];
         random.fill_bytes(&mut bytes);
         if encrypted && index % 2 == 0 {
-            // Garbage that goes through record parsing: a fragment of a client hello that claims to be huge.
+            // Garbage that goes through record parsing: a fragment of a client hello that claims to
+            // be huge.
             bytes[..9].copy_from_slice(b"\x16\x03\x01\x40\x00\x01\x00\xff\xff");
         }
         // The listener may hang up at any byte.

@@ -1,4 +1,5 @@
-//! UDP without repair passes the conformance suite where nothing is lost, and says so where something is.
+//! UDP without repair passes the conformance suite where nothing is lost, and says so where
+//! something is.
 
 #![cfg(unix)]
 

@@ -188,8 +188,8 @@ impl Connection {
     #[must_use]
     pub fn next_config(&self) -> (Config, Option<SchemeChoice>) {
         let mut config = self.run.config.clone();
-        let path = self.watch().to_evaluator();
-        let choice = scheme::prefer(&mut config, self.run.program.and_count(), path);
+        let path = self.watch().as_evaluator();
+        let choice = scheme::prefer(&mut config, self.run.program.and_count(), &path);
         (config, choice)
     }
 

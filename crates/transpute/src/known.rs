@@ -1,46 +1,39 @@
-//! What is known of a path for planning oblivious transfers.
+//! The known path of a new link, for planning oblivious transfers and for choosing a garbling
+//! scheme.
 
-use transpute_select::Direction;
-use transpute_session::{KnownPath, Role};
+use std::time::Duration;
+
+use transpute_session::Role;
 use transpute_transport::{LinkInfo, LinkSnapshot};
+use transpute_units::KnownPath;
 
-use crate::auto::Selection;
-
-/// Returns what is known of the path when the link is there.
-pub(crate) fn known_path(
-    info: &LinkInfo,
-    link: &LinkSnapshot,
-    selection: Option<&Selection>,
-    role: Role,
-) -> Option<KnownPath> {
+/// Returns the round-trip time of a new link, if it is known.
+pub(crate) fn round_trip(info: &LinkInfo, link: &LinkSnapshot) -> Option<Duration> {
     let handshake = info.timings.handshake;
-    let rtt = (link.path.min_rtt)
-        .or(link.path.rtt)
-        .or((!handshake.is_zero()).then_some(handshake))?;
-    let mut path = KnownPath::of(rtt);
-    if let Some(selection) = selection {
-        // Whoever has a selection is the connector, and measured both directions.
-        let rate = |sense: &Direction| sense.rate.as_ref().map(|rate| rate.bits_per_second / 8.0);
-        let (up, down) = (rate(&selection.path.up), rate(&selection.path.down));
-        (path.to_garbler, path.to_evaluator) = match role {
-            Role::Evaluator => (up, down),
-            Role::Garbler => (down, up),
-        };
+    (link.path.least_rtt()).or((!handshake.is_zero()).then_some(handshake))
+}
+
+/// Converts a path from this party's view to the evaluator's.
+pub(crate) fn as_evaluator(path: KnownPath, role: Role) -> KnownPath {
+    match role {
+        Role::Evaluator => path,
+        Role::Garbler => path.reversed(),
     }
-    Some(path)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use transpute_units::{Bandwidth, KnownDirection};
 
-    use transpute_session::SAME_HOST_RTT;
-    use transpute_transport::PathClass;
+    use super::*;
 
     #[test]
-    fn transfers_are_planned_for_the_same_classes_of_paths() {
-        let below = SAME_HOST_RTT - Duration::from_nanos(1);
-        assert_eq!(PathClass::of(below), PathClass::SameHost);
-        assert_eq!(PathClass::of(SAME_HOST_RTT), PathClass::SameLan);
+    fn the_evaluator_receives_what_the_garbler_sends() {
+        let path = KnownPath {
+            to_peer: KnownDirection::of_rate(Bandwidth::ASSUMED),
+            ..KnownPath::of_rtt(Duration::from_millis(1))
+        };
+        assert_eq!(as_evaluator(path, Role::Evaluator), path);
+        assert_eq!(as_evaluator(path, Role::Garbler).from_peer, path.to_peer);
     }
 }

@@ -2,7 +2,10 @@
 //! measured last.
 
 use serde::Serialize;
-use transpute::{PathReport, select::MeasuredPath};
+use transpute::{
+    PathReport,
+    select::{Bandwidth, KnownPath, Loss},
+};
 
 use crate::output::milliseconds;
 
@@ -34,11 +37,11 @@ struct Measured {
 }
 
 impl Measured {
-    fn new(path: &MeasuredPath) -> Self {
+    fn new(path: &KnownPath) -> Self {
         Self {
             rtt_ms: path.rtt.map(milliseconds),
-            rate_mbit: path.rate.map(|rate| rate * 8e-6),
-            loss: path.loss.map(|loss| loss.fraction()),
+            rate_mbit: (path.to_peer.rate).map(Bandwidth::megabits_per_second),
+            loss: path.to_peer.loss.map(Loss::fraction),
         }
     }
 }

@@ -91,7 +91,7 @@ impl PlanReport {
             predicted_ms: milliseconds(planned.chosen.time),
             runner_up: second.map(|second| second.plan.to_string()),
             runner_up_ms: second.map(|second| milliseconds(second.time)),
-            rtt_ms: milliseconds(planned.path.rtt),
+            rtt_ms: milliseconds(planned.path.rtt.unwrap_or_default()),
         }
     }
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use transpute_units::{Bandwidth, KnownDirection};
+
 use super::Connection;
 use super::adversarial::established;
-use crate::estimate::PathPrior;
 use crate::frame::{self, Frame, Report, read_frame};
 use crate::rate::Kind;
 use crate::seal::{HEADER_LEN, Opener, Sealer, TAG_LEN};
@@ -221,10 +222,7 @@ fn implausible_reports_are_clamped() {
 fn reports_on_trains_that_were_not_sent_are_ignored() {
     let fixed = Config {
         controller: Kind::Fixed,
-        prior: PathPrior {
-            rate: Some(1_000_000),
-            ..PathPrior::default()
-        },
+        prior: KnownDirection::of_rate(Bandwidth::from_bytes_per_second(1e6)),
         probe: false,
         ..Config::default()
     };

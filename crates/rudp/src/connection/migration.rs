@@ -222,7 +222,9 @@ impl Connection {
 pub(super) fn settings(config: &Config) -> Settings {
     Settings {
         packet_bytes: u64::from(config.max_datagram.max(crate::mtu::MIN_DATAGRAM)) + HEADER_BYTES,
-        fixed_rate: (config.prior.rate).unwrap_or(Settings::default().fixed_rate),
+        fixed_rate: (config.prior.rate).map_or(Settings::default().fixed_rate, |rate| {
+            rate.bytes_per_second() as u64
+        }),
         ..Settings::default()
     }
 }

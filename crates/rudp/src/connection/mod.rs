@@ -17,6 +17,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use transpute_units::Loss;
+
 use crate::Time;
 use crate::ack::AckState;
 use crate::config::{Config, FecPolicy, Reliability};
@@ -185,7 +187,7 @@ impl Connection {
             send: SendStream::default(),
             sent: SentLog::new(),
             redundancy: Redundancy::new(encoder),
-            protection: Protection::new(config.prior.loss),
+            protection: Protection::new(config.prior.loss.map(Loss::fraction)),
             block_touched: now,
             busy_since: now,
             end_echo: false,

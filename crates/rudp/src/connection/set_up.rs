@@ -208,7 +208,7 @@ impl Connection {
         self.report_until = has_train.then(|| now + REPORT_TIMEOUT);
         self.events.push_back(Event::Established);
         if let Some(rate) = self.config.prior.rate {
-            self.seed(now, rate);
+            self.seed(now, rate.bytes_per_second() as u64);
         }
         // The peer must learn that this end has the keys, even if the application sends nothing.
         self.ping = true;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use transpute_rudp::{AcceptLimits, Config, Read, Time, is_set_up};
+use transpute_units::Loss;
 
 use crate::serving::{Listener, pair};
 use crate::sim::address;
@@ -13,7 +14,7 @@ use crate::sim::address;
 fn exchange(encrypted: bool) -> Vec<(bool, Vec<u8>)> {
     let mut config = Config::default();
     // A loss rate at which parity is sent.
-    config.prior.loss = Some(0.05);
+    config.prior.loss = Loss::known(0.05);
     let mut first = Vec::new();
     let (mut connector, mut listener) = pair([config.clone(), config], encrypted, 1, &mut first);
     let mut packets: Vec<_> = first.into_iter().map(|packet| (true, packet)).collect();

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use transpute_rudp::rate::Kind;
 use transpute_rudp::{Config, Read, Time};
+use transpute_units::Bandwidth;
 
 use crate::serving::pair;
 use crate::sim::address;
@@ -24,7 +25,7 @@ fn packets_per_second() {
             probe: false,
             ..Config::default()
         };
-        config.prior.rate = Some(1_250_000_000);
+        config.prior.rate = Some(Bandwidth::from_megabits_per_second(10_000.0));
         let (mut a, mut b) = pair([config.clone(), config], encrypted, 1, &mut Vec::new());
         let data = vec![7; 1 << 16];
         let mut buffer = vec![0; 1 << 18];

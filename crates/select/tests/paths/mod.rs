@@ -1,15 +1,17 @@
-//! Paths of known figures.
+//! Test paths with known properties.
 
-use transpute_select::{Direction, Loss, PathEstimate, Rate, Udp};
+use transpute_select::{Bandwidth, KnownDirection, Loss, PathEstimate, Udp};
 
-/// A path that is the same both ways: round-trip time in seconds, bits per second, probability of loss, bytes of queue.
+/// Returns a symmetric path: round-trip time in seconds, bits per second, probability of loss,
+/// bytes of queue.
 pub(crate) fn path(rtt: f64, rate: f64, loss: f64, queue: Option<f64>) -> PathEstimate {
     let mut path = PathEstimate::of_rtt(rtt).unwrap();
-    path.up = Direction {
-        rate: Some(Rate::known(rate)),
+    let direction = KnownDirection {
+        rate: Some(Bandwidth::from_bits_per_second(rate)),
         loss: Some(Loss::known(loss).unwrap()),
-        queue_bytes: queue,
+        queue_bytes: queue.map(|bytes| bytes as u64),
     };
+    path.up = direction.into();
     path.down = path.up;
     path.udp = Udp::Passes;
     path

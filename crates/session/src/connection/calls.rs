@@ -12,17 +12,18 @@ use crate::{
     session::Core,
 };
 
-/// Bytes of answers of a single run that wait for the link above which nothing more is taken from it: the peer is not
-/// reading, and answering it further would only grow the queue.
+/// Maximum number of bytes of answers of a single run that wait for the link. Above it, no input is
+/// read: the peer does not read, and more answers would only grow the queue.
 const SINGLE_QUEUE: u64 = 1 << 20;
 
 /// A request of the application: a run in one of the two roles.
 pub struct Call {
-    /// What is computed.
+    /// The compiled circuit.
     pub program: Arc<Program>,
-    /// Whose the inputs are.
+    /// The owner of each input value.
     pub split: InputSplit,
-    /// The settings. [`Config::table_lead`] and [`Config::threads`] count in a [connection for one run](Connection::single) only.
+    /// The settings. [`Config::table_lead`] and [`Config::threads`] have an effect in a [connection
+    /// for one run](Connection::single) only.
     pub config: Config,
     /// This side's inputs; `None` for a run that is only prepared.
     pub inputs: Option<Box<dyn Inputs>>,
@@ -49,14 +50,15 @@ impl Call {
 }
 
 impl Connection {
-    /// Opens a connection for one run and calls for it. The run does oblivious transfers of its own, as its settings and
-    /// [`set_path`](Self::set_path) say. Its tables run ahead of labels by [`Config::table_lead`], where the peer takes as much.
-    /// `spawner` starts the threads of [`Config::threads`].
+    /// Opens a connection for one run and calls for it.
     ///
-    /// A call whose settings cannot work ends with an event.
+    /// The run makes its own oblivious transfers, by its settings and [`set_path`](Self::set_path).
+    /// Its tables may precede labels by [`Config::table_lead`], if the peer accepts as much.
+    /// `spawner` starts the threads of [`Config::threads`]. If the settings are not valid, the run
+    /// ends with an event.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// See [`call`](Self::call).
     pub fn single(
         role: Role,
         call: Call,
@@ -72,7 +74,7 @@ impl Connection {
         )
     }
 
-    /// Opens a connection for one run whose secrets come from `rng`.
+    /// Opens a connection for one run, with secrets from `rng`.
     pub(crate) fn single_with_rng(
         role: Role,
         call: Call,
@@ -96,8 +98,8 @@ impl Connection {
         Ok((connection, run))
     }
 
-    /// Calls for a run; the peer's call of the same number in the other role is its other side. A run
-    /// whose settings cannot work ends with an event, on both sides.
+    /// Calls for a run. The peer's call with the same number in the other role is its other side.
+    /// If the settings are not valid, the run ends with an event on both sides.
     ///
     /// # Errors
     /// [`SessionError::Closed`] if the connection is closing or has no number left.
@@ -114,10 +116,10 @@ impl Connection {
         Ok(RunId::new(role, number))
     }
 
-    /// Answers the peer's call for a run without calling for it: the next run in this role.
+    /// Declines the next run of the peer in this role.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// See [`call`](Self::call).
     pub fn decline(&mut self, role: Role, why: Decline) -> Result<(), SessionError> {
         self.check_may_call(role)?;
         let side = self.side(role);
@@ -129,7 +131,7 @@ impl Connection {
     /// Gives a prepared run its inputs.
     ///
     /// # Errors
-    /// Those that end the connection.
+    /// Errors that end the connection.
     pub fn provide(&mut self, run: RunId, inputs: Box<dyn Inputs>) -> Result<(), SessionError> {
         let limits = self.limits(run.role());
         let side = self.side(run.role());
@@ -149,11 +151,11 @@ impl Connection {
         self.settle_run(run, done)
     }
 
-    /// Plans the transfers of a run for a path, once the link is there, if they are its own and [`OtChoice::Auto`]. Of no effect behind
-    /// the first [`poll`](Self::poll).
+    /// Plans the transfers of a run for a path that is known now, if the run makes its own
+    /// transfers by [`OtChoice::Auto`]. It has no effect after the first [`poll`](Self::poll).
     ///
     /// # Errors
-    /// Those that end the connection.
+    /// Errors that end the connection.
     pub fn set_path(&mut self, run: RunId, path: KnownPath) -> Result<(), SessionError> {
         let mut rng: SecretRng = rand::make_rng();
         let limits = self.limits(run.role());
@@ -165,11 +167,11 @@ impl Connection {
         self.settle_run(run, done)
     }
 
-    /// Prefers a garbling scheme in a run, once the path is known. Of no effect if the scheme is not among those that are allowed,
-    /// and behind the first [`poll`](Self::poll).
+    /// Prefers a garbling scheme in a run, for a path that is known now. It has no effect if the
+    /// scheme is not allowed, or after the first [`poll`](Self::poll).
     ///
     /// # Errors
-    /// Those that end the connection.
+    /// Errors that end the connection.
     pub fn prefer_scheme(&mut self, run: RunId, scheme: Scheme) -> Result<(), SessionError> {
         let limits = self.limits(run.role());
         let side = self.side(run.role());
@@ -177,12 +179,12 @@ impl Connection {
         self.settle_run(run, done)
     }
 
-    /// Gives a run up. The peer hears of it; other runs go on.
+    /// Cancels a run. The peer is informed, and other runs continue.
     pub fn cancel(&mut self, run: RunId) {
         let side = self.side(run.role());
         match side.get(run.number) {
             Some(Run::Held(held)) if held.call.is_some() => {
-                // Its turn comes all the same, so that the peer hears of it.
+                // The call stays in the queue, so that the peer is informed in order.
                 held.call = None;
             }
             Some(Run::Active(_)) => self.end(run, Err(SessionError::Cancelled)),
@@ -190,7 +192,7 @@ impl Connection {
         }
     }
 
-    /// Makes no further calls: the connection ends when all runs have.
+    /// Makes no further calls. The connection ends when all runs have ended.
     pub fn close(&mut self) {
         self.is_closing = true;
     }

@@ -41,13 +41,13 @@ impl RunId {
         }
     }
 
-    /// What the frames of this run bear that this side sends.
+    /// Returns the tag of the frames that this side sends in this run.
     pub(super) fn tag(self) -> [u8; 4] {
         (self.number | if self.garbles { GARBLES } else { 0 }).to_le_bytes()
     }
 }
 
-/// In the tag of a frame: its sender garbles.
+/// Bit in the tag of a frame: its sender garbles.
 pub(super) const GARBLES: u32 = 1 << 31;
 
 impl fmt::Display for RunId {
@@ -56,32 +56,32 @@ impl fmt::Display for RunId {
     }
 }
 
-/// Something that happened.
+/// An event of a connection.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// The peer's opening is here.
+    /// The peer's opening has arrived.
     Opened,
-    /// The peer has called for a run that was not called for here, and waits. `None` if it has given
-    /// the run up already.
+    /// The peer has started a run that this side has not called for, and waits. `None` if the peer
+    /// has cancelled it already.
     Called(RunId, Option<Proposal>),
-    /// A run has passed a milestone.
+    /// A run has reached a milestone.
     Reached(RunId, Milestone),
-    /// A run has given an output. It is final once the run has ended well.
+    /// A run has an output. It is final when the run has ended without an error.
     Output(RunId, Output),
-    /// All tables of a prepared run are there.
+    /// All tables of a prepared run are transferred.
     Prepared(RunId),
-    /// A run is over, and no further event is about it.
+    /// A run has ended. No further event refers to it.
     Ended(RunId, Result<RunReport, SessionError>),
 }
 
-/// Why a run that the peer called for is not called for here.
+/// The reason to decline a run that the peer called for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Decline {
-    /// This field of the proposal will not do; the peer gets
+    /// This field of the proposal is not acceptable. The peer receives
     /// [`SessionError::RefusedByPeer`].
     Field(Field),
-    /// For another reason; the peer gets [`SessionError::PeerAborted`].
+    /// Another reason. The peer receives [`SessionError::PeerAborted`].
     Reason(AbortReason),
 }
 
@@ -105,20 +105,20 @@ impl Decline {
     }
 }
 
-/// What a run did.
+/// The report of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunReport {
     /// Payload bytes by purpose.
     pub traffic: Traffic,
-    /// Bytes of frames sent, headers included. What extends the pool is not counted.
+    /// Bytes of sent frames, with headers. Extensions of the pool are not counted.
     pub bytes_sent: u64,
-    /// Bytes of frames received, likewise.
+    /// Bytes of received frames, with headers. Extensions of the pool are not counted.
     pub bytes_received: u64,
-    /// How the oblivious transfers were done.
+    /// The kind of oblivious transfer in use.
     pub ot: OtPlan,
-    /// The public-key oblivious transfer that the others rested on.
+    /// The public-key oblivious transfer below the extension.
     pub base_ot: BaseOt,
-    /// The plan of this party and its reason, if by prediction.
+    /// The plan of this party and its reason, if it predicted times.
     pub planned: Option<Planned>,
     /// The garbling scheme that both sides agreed on.
     pub scheme: Scheme,

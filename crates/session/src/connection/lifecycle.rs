@@ -1,4 +1,4 @@
-//! How runs of a connection begin and end.
+//! Start and end of the runs of a connection.
 
 use super::{
     Call, Connection, Event, RunId, RunReport,
@@ -16,11 +16,11 @@ use crate::{
     terms::{Terms, total_choices},
 };
 
-/// Reason in the `Abort` that only says that the other one has been heard.
+/// Code of an `Abort` that only confirms that the peer's last frame has arrived.
 const HEARD: u8 = 0;
 
 impl Connection {
-    /// Starts the calls whose turn it is.
+    /// Starts the calls that are due.
     pub(super) fn start_waiting(&mut self, role: Role) -> Result<(), SessionError> {
         let limits = self.limits(role);
         let mut from = 0;
@@ -33,7 +33,7 @@ impl Connection {
                 return Ok(());
             }
             from = number + 1;
-            // Room for prepared runs is not known before the openings are.
+            // The room for prepared runs is known after the openings.
             let is_prepared = match side.get(number) {
                 Some(Run::Held(held)) => held.is_prepared,
                 _ => false,
@@ -47,7 +47,7 @@ impl Connection {
         }
     }
 
-    /// Starts a run and gives it what has come already.
+    /// Starts a run, and delivers the frames that have arrived for it.
     pub(super) fn start(&mut self, run: RunId, held: Held) -> Result<(), SessionError> {
         let theirs = peer_plan(&held);
         let begun = match held.call {
@@ -69,7 +69,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes the session of a run. `theirs` is the plan of the peer's hello, if that is here.
+    /// Makes the session of a run. `theirs` is the plan in the peer's hello, if it has arrived.
     fn begin(
         &mut self,
         run: RunId,
@@ -96,7 +96,8 @@ impl Connection {
         if let Some(link) = self.run_link(role, run.number) {
             terms.set_link(link);
         }
-        // Only a connection for one run has a window above the one that every side has before it knows the peer's.
+        // Only a connection for one run can have a window above the minimum that every side has
+        // before it knows the peer's.
         terms.is_eager = role == Role::Garbler
             && self.open.is_single
             && self.agreed.is_none()
@@ -115,7 +116,8 @@ impl Connection {
             &mut self.rng,
         )?;
         if self.open.is_single && !self.is_open_sent {
-            // A peer with a smaller window need not make the garbler begin again if the run needs no more.
+            // If the run needs less than the peer's smaller window, the garbler need not start
+            // again.
             let needed = session.max_unasked()?.max(FIRST.window);
             self.open.window = lead.min(needed);
             if self.open.window <= FIRST.window {
@@ -140,7 +142,7 @@ impl Connection {
         Ok(Active::new(session, reserved))
     }
 
-    /// Decides how a run does its transfers.
+    /// Chooses the kind of oblivious transfer for a run.
     fn plan(
         &mut self,
         role: Role,
@@ -168,7 +170,7 @@ impl Connection {
         if config.ot != OtChoice::Auto {
             return Ok((OtPlan::new(config.ot, config.base_ot, count)?, None));
         }
-        // Nothing is begun in vain by a side that knows the peer's plan.
+        // A side that knows the peer's plan starts no other.
         if let Some(plan) = theirs.filter(is_possible) {
             return Ok((plan, None));
         }
@@ -186,7 +188,7 @@ impl Connection {
         Ok((OtPlan::Pool, None))
     }
 
-    /// Looks at what became of a piece of work on a run.
+    /// Evaluates the result of a piece of work on a run.
     pub(super) fn settle_run(
         &mut self,
         run: RunId,
@@ -210,8 +212,8 @@ impl Connection {
         }
     }
 
-    /// Ends a run that is complete in both directions; says whether it is. At once, because the peer
-    /// may use its place from then on.
+    /// Ends a run that is complete in both directions. Returns whether it is. It must end at once,
+    /// because the peer may start another run in its place.
     pub(super) fn end_finished(&mut self, run: RunId) -> bool {
         let active = self.side(run.role()).active(run.number);
         let is_finished = active.is_some_and(|active| active.session.channel().is_finished());
@@ -221,7 +223,7 @@ impl Connection {
         is_finished
     }
 
-    /// Tells what a run has come to.
+    /// Emits the events of a run.
     pub(super) fn note(&mut self, run: RunId) {
         let Self {
             garbling,
@@ -298,7 +300,7 @@ impl Connection {
         self.wake(run.role());
     }
 
-    /// Tells the peer that this side is done with a run that failed.
+    /// Sends the peer the end of a failed run.
     pub(super) fn part(&mut self, run: RunId, error: &SessionError, is_received: bool) {
         let frame = match error.farewell() {
             _ if matches!(error, SessionError::Cancelled) => {
@@ -311,7 +313,7 @@ impl Connection {
         self.part_with(run, frame, is_received);
     }
 
-    /// Sends the last frame of a run, of a kind with a code.
+    /// Sends the last frame of a run, with a kind and a code.
     pub(super) fn part_with(
         &mut self,
         run: RunId,
@@ -329,7 +331,7 @@ impl Connection {
     }
 }
 
-/// Returns the plan of the peer's hello, if that is held.
+/// Returns the plan in the peer's hello, if it has arrived.
 fn peer_plan(held: &Held) -> Option<OtPlan> {
     match held.arrived.front() {
         Some(Arrived::Frame(frame)) if frame.kind == FrameKind::Hello => {

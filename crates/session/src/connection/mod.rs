@@ -1,8 +1,8 @@
 //! The state machine of a connection: any number of runs on one link.
 //!
-//! Frames in, bytes out. Each run has its own hellos, secrets and transcripts, and its frames bear the number of the run. Runs share
-//! the link, the limits on what is held, and a pool of oblivious transfers. A connection for one run has no pool: the run does
-//! transfers of its own.
+//! Frames in, bytes out. Each run has its own hellos, secrets and transcripts, and its frames carry
+//! the number of the run. Runs share the link, the limits of memory, and a pool of random oblivious
+//! transfers. A connection for one run has no pool. Its run makes its own transfers.
 
 mod calls;
 mod config;
@@ -41,7 +41,7 @@ use crate::{
     terms::RunLink,
 };
 
-/// Bytes of tables that could be evaluated above which no input is taken.
+/// Maximum number of bytes of tables that are ready for evaluation. Above it, no input is read.
 const BACKLOG_LIMIT: u64 = 4 << 20;
 
 /// Bytes of the frame that ends a direction, without its header: the tag and two counts.
@@ -49,9 +49,9 @@ pub(crate) const CLOSE_LEN: usize = 12;
 
 /// One side of a connection, without I/O.
 ///
-/// Give it what arrives ([`handle`](Self::handle)), send what it makes ([`poll`](Self::poll)), collect
-/// what happens ([`next_event`](Self::next_event)). An error of either ends the connection; a run that
-/// fails alone ends with an event.
+/// Pass received frames to [`handle`](Self::handle), send the output of [`poll`](Self::poll), and
+/// read events with [`next_event`](Self::next_event). An error of either ends the connection. The
+/// failure of a single run is an event.
 pub struct Connection {
     config: ConnectionConfig,
     open: Open,
@@ -60,40 +60,41 @@ pub struct Connection {
     is_open_sent: bool,
     /// Starts the threads of a run.
     spawner: Option<Spawner>,
-    /// Whole frames to be sent before anything else but the opening.
+    /// Frames to be sent after the opening and before anything else.
     control: VecDeque<Vec<u8>>,
     control_bytes: usize,
     garbling: Side,
     evaluating: Side,
-    /// Runs with something to send that the peer waits for.
+    /// Runs with a frame that the peer waits for.
     urgent: VecDeque<RunId>,
     events: VecDeque<Event>,
-    /// For runs in which this side garbles.
+    /// The pool for runs in which this side garbles.
     sender: Option<SenderPool>,
-    /// For runs in which it evaluates: before the peer's base-OT message is here, and behind that.
+    /// The pool for runs in which this side evaluates: before and after the peer's base-OT message.
     base: Option<AnySender>,
-    /// Whether the peer's base-OT message for a pool that this side does not want has been ignored.
+    /// The peer's base-OT message for a pool that this side does not use was ignored.
     has_ignored_base: bool,
     receiver: Option<ReceiverPool>,
-    /// Direct transfers that this side may still ask for while there is no pool, where neither side demands them.
+    /// Number of direct transfers that this side may still request before the pool exists, if
+    /// neither side demands them.
     direct_left: u64,
-    /// Whether it is the turn of a run in which this side evaluates.
+    /// The next turn belongs to a run in which this side evaluates.
     evaluates_next: bool,
     is_closing: bool,
     close_sent: bool,
-    /// Calls of the peer, as garbler and as evaluator, when it closed.
+    /// Number of the peer's calls as garbler and as evaluator, when it closed.
     close_received: Option<[u32; 2]>,
 }
 
 impl Connection {
-    /// Opens a connection. `encrypted` says whether the link authenticates and hides what it carries;
-    /// both sides must say the same.
+    /// Opens a connection. `encrypted` states whether the link authenticates and encrypts. Both
+    /// sides must state the same.
     #[must_use]
     pub fn new(config: ConnectionConfig, encrypted: bool) -> Self {
         Self::with_rng(config, encrypted, &mut rand::make_rng::<SecretRng>())
     }
 
-    /// Opens a connection whose secrets come from `rng`.
+    /// Opens a connection, with secrets from `rng`.
     pub(crate) fn with_rng(
         config: ConnectionConfig,
         encrypted: bool,
@@ -140,7 +141,7 @@ impl Connection {
         }
     }
 
-    /// Returns the live counters of a run under way.
+    /// Returns the live counters of an active run.
     #[must_use]
     pub fn progress(&self, run: RunId) -> Option<Progress> {
         let side = match run.role() {
@@ -150,7 +151,7 @@ impl Connection {
         side.progress(run.number)
     }
 
-    /// Says whether frames may be given to [`handle`](Self::handle) now. If not, poll first.
+    /// Returns whether frames may be passed to [`handle`](Self::handle) now. If not, poll first.
     #[must_use]
     pub fn wants_input(&self) -> bool {
         let queued = self.garbling.sum.queued + self.evaluating.sum.queued;
@@ -160,24 +161,26 @@ impl Connection {
             && (backlog < BACKLOG_LIMIT || self.evaluating.ready.is_empty())
     }
 
-    /// Says whether frames should be given to [`handle`](Self::handle) while there is work: where this side garbles, or there are several
-    /// runs. A single evaluation takes the next frame when it is done with the last.
+    /// Returns whether frames should be passed to [`handle`](Self::handle) during work. That is so
+    /// if this side garbles, or if there are several runs. A single evaluation reads the next frame
+    /// after it has evaluated the last one.
     #[must_use]
     pub fn hears_while_working(&self) -> bool {
         self.garbling.has_runs() || self.evaluating.has_several()
     }
 
-    /// Says whether the first frames of this direction, which the peer waits for, are still to be sent.
+    /// Returns whether the first frames of this direction are still to be sent. The peer waits for
+    /// them.
     #[must_use]
     pub fn is_opening(&self) -> bool {
         !self.is_open_sent || !self.control.is_empty() || !self.urgent.is_empty()
     }
 
-    /// Waits for the threads of a run, where nothing is left to do before a frame arrives and none has. Says whether there is more to do
-    /// now. Only with [`Config::threads`] above 1 there is anything to wait for.
+    /// Waits for the threads of a run, if no other work is left and no frame has arrived. Returns
+    /// whether there is more work now. There are threads only with [`Config::threads`] above 1.
     ///
     /// # Errors
-    /// As [`handle`](Self::handle).
+    /// See [`handle`](Self::handle).
     pub fn settle(&mut self) -> Result<bool, SessionError> {
         if self.spawner.is_none() {
             return Ok(false);
@@ -201,19 +204,19 @@ impl Connection {
         Ok(false)
     }
 
-    /// Returns the sign of life to send when there is nothing else.
+    /// Returns the keep-alive frame, to be sent if the link is idle.
     #[must_use]
     pub fn sign_of_life() -> &'static [u8] {
         &[FrameKind::Alive as u8, 0, 0, 0, 0]
     }
 
-    /// Returns the next thing that happened.
+    /// Returns the next event.
     pub fn next_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Returns the last frames to send after an error that ended the connection, if the peer should hear of
-    /// it: the opening if that is still to be sent, and the reason.
+    /// Returns the last frames to send after an error that ended the connection, if the peer should
+    /// be informed: the opening if it is still to be sent, and the reason.
     #[must_use]
     pub fn farewell(&mut self, error: &SessionError) -> Option<Vec<u8>> {
         let (kind, code) = match error.farewell()? {
@@ -225,7 +228,7 @@ impl Connection {
         Some(frames)
     }
 
-    /// Returns all frames that are sent to a peer that is rejected: an opening and the reason.
+    /// Returns the frames for a peer that is rejected: an opening and the reason.
     #[must_use]
     pub fn refusal(encrypted: bool, reason: AbortReason) -> Vec<u8> {
         let mut rng = rand::make_rng::<SecretRng>();
@@ -234,10 +237,10 @@ impl Connection {
         [whole_frame(FrameKind::Open, &open.encode()), abort].concat()
     }
 
-    /// Takes one received frame.
+    /// Handles a received frame.
     ///
     /// # Errors
-    /// Any that ends the connection; send [`farewell`](Self::farewell) and close.
+    /// Errors that end the connection. Send [`farewell`](Self::farewell) and close.
     pub fn handle(&mut self, frame: Frame) -> Result<(), SessionError> {
         let Frame { kind, payload } = frame;
         if kind == FrameKind::Alive {
@@ -268,7 +271,7 @@ impl Connection {
         };
         let tag = u32::from_le_bytes(*tag);
         let content = payload.slice(4..);
-        // Who sends as garbler talks to the evaluator.
+        // A sender that garbles addresses the evaluator.
         let role = if tag & GARBLES != 0 {
             Role::Evaluator
         } else {
@@ -280,11 +283,11 @@ impl Connection {
         }
     }
 
-    /// Does one bounded piece of work: appends a few frames to `out` or evaluates one chunk. With
-    /// `may_send` false it only does what makes no bytes.
+    /// Does one bounded piece of work: appends a few frames to `out`, or evaluates one chunk. If
+    /// `may_send` is false, it only does work that sends nothing.
     ///
     /// # Errors
-    /// As [`handle`](Self::handle).
+    /// See [`handle`](Self::handle).
     pub fn poll(&mut self, out: &mut Vec<u8>, may_send: bool) -> Result<Progressed, SessionError> {
         if may_send {
             if let Some(opening) = self.opening() {
@@ -317,7 +320,7 @@ impl Connection {
             return Ok(Progressed::Worked);
         }
         if may_send && !(self.control.is_empty() && self.urgent.is_empty()) {
-            // A run has failed, or waits no longer.
+            // A run has failed, or does not wait any more.
             return Ok(Progressed::Worked);
         }
         Ok(if self.close_sent && self.close_received.is_some() {
@@ -333,7 +336,7 @@ impl Connection {
         is_due.then(|| whole_frame(FrameKind::Open, &self.open.encode()))
     }
 
-    /// Says whether runs may take transfers from a pool, as far as this side knows.
+    /// Returns whether runs may use a pool, as far as this side knows.
     fn has_pool(&self) -> bool {
         let is_refused = (self.agreed.as_ref()).is_some_and(|agreed| agreed.theirs.is_single);
         !self.open.is_single && !is_refused
@@ -373,7 +376,7 @@ impl Connection {
         self.control(whole_frame(kind, &payload));
     }
 
-    /// Returns what a run is bound to and how far its tables run ahead, if it is known.
+    /// Returns the binding of a run to the connection and its window, if both are known.
     fn run_link(&self, role: Role, number: u32) -> Option<RunLink> {
         let agreed = self.agreed.as_ref()?;
         let (garbler, evaluator) = match role {
@@ -383,14 +386,14 @@ impl Connection {
         Some(agreed.run_link(garbler, evaluator, number))
     }
 
-    /// Begins the pool for runs in which this side garbles.
+    /// Starts the pool for runs in which this side garbles.
     fn set_up_sender(&mut self) {
         let (pool, message) = SenderPool::start(self.open.base_ot, &self.open.nonce, &mut self.rng);
         self.control_frame(true, FrameKind::OtSetup, &message);
         self.sender = Some(pool);
     }
 
-    /// Goes on with that once the peer's opening is here.
+    /// Continues to set up the pool when the peer's opening has arrived.
     fn connect_sender(&mut self) -> Result<(), SessionError> {
         let (Some(sender), Some(agreed)) = (&mut self.sender, &self.agreed) else {
             return Ok(());
@@ -399,7 +402,7 @@ impl Connection {
             self.sender = None;
             return Ok(());
         }
-        // With ML-KEM the peer's message is an answer.
+        // With ML-KEM, the peer's message is an answer.
         if self.open.base_ot == BaseOt::Ristretto255 {
             let sid = agreed.pool_id(&self.open.nonce);
             sender.connect(agreed.theirs.extension, &sid, &agreed.theirs.point)?;
@@ -408,7 +411,7 @@ impl Connection {
     }
 
     /// Returns what is held for runs in which this side has `role`: bytes of tables of runs not
-    /// called, other bytes of those, transfers of those, and bytes of tables of runs under way.
+    /// called, their other bytes, their transfers, and bytes of tables of active runs.
     #[cfg(test)]
     pub(crate) fn held(&mut self, role: Role) -> [u64; 4] {
         let side = self.side(role);
@@ -416,13 +419,13 @@ impl Connection {
         [tables, bytes, transfers, side.sum.tables]
     }
 
-    /// Returns the session of a run under way.
+    /// Returns the session of an active run.
     #[cfg(test)]
     pub(crate) fn session(&mut self, run: RunId) -> Option<&mut Session> {
         Some(&mut self.side(run.role()).active(run.number)?.session)
     }
 
-    /// Returns the offset of a run under way.
+    /// Returns delta, the global offset of labels, of an active run.
     #[cfg(test)]
     pub(crate) fn delta(&mut self, run: RunId) -> Option<[u8; 16]> {
         match &self.side(run.role()).active(run.number)?.session.0 {
@@ -434,7 +437,7 @@ impl Connection {
     }
 }
 
-/// Returns what ends a connection: a frame of number 0 with the reason.
+/// Returns the frame that ends a connection: number 0 with the reason.
 fn last_frame(kind: FrameKind, code: u8) -> Vec<u8> {
     whole_frame(kind, &[0, 0, 0, 0, code])
 }

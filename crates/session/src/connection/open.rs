@@ -1,4 +1,5 @@
-//! The first frame of each direction of a connection, and what both sides compute from the two.
+//! The first frame of each direction of a connection, and the values that both sides derive from
+//! the two.
 
 use rand::CryptoRng;
 use sha2::{Digest, Sha256};
@@ -12,23 +13,23 @@ use crate::{
     wire::{HEADER_LEN, read_header},
 };
 
-/// Length of the payload.
+/// Length of the payload, in bytes.
 pub(crate) const OPEN_LEN: usize = 92;
 
 const MAGIC: [u8; 4] = *b"TPUT";
 
-/// Version of all messages; both sides must have the same.
+/// Version of all messages. Both sides must have the same.
 const VERSION: u16 = 10;
 
 const FLAG_ENCRYPTED: u8 = 1;
 const FLAG_ML_KEM: u8 = 2;
-/// The sender expects one run, which does transfers of its own: it takes part in no pool.
+/// Flag: the sender expects one run, which makes its own transfers, and uses no pool.
 const FLAG_SINGLE: u8 = 4;
 
-/// Bytes that [`is_open_start`] needs: the header and the first four bytes of an opening.
+/// Number of bytes that [`is_open_start`] reads: the header and the first four bytes of an opening.
 pub const OPEN_START: usize = HEADER_LEN + MAGIC.len();
 
-/// Says whether the first bytes of a stream can be those of a connection.
+/// Returns whether the first bytes of a stream can be those of a connection.
 #[must_use]
 pub fn is_open_start(bytes: &[u8; OPEN_START]) -> bool {
     let expected = (FrameKind::Open, OPEN_LEN);
@@ -36,21 +37,21 @@ pub fn is_open_start(bytes: &[u8; OPEN_START]) -> bool {
         && bytes[HEADER_LEN..] == MAGIC
 }
 
-/// What a side can hold at most, and where its transfers begin.
+/// The limits of a side, and the start of its oblivious transfers.
 #[derive(Clone)]
 pub(super) struct Open {
     pub(super) is_encrypted: bool,
     pub(super) base_ot: BaseOt,
-    /// Whether the sender expects one run and takes part in no pool of transfers.
+    /// The sender expects one run and uses no pool of transfers.
     pub(super) is_single: bool,
-    /// How transfers are extended where the sender of this evaluates.
+    /// The extension of transfers where the sender of this evaluates.
     pub(super) extension: Extension,
     pub(super) max_runs: u32,
     pub(super) window: u64,
     pub(super) prepared: u64,
     pub(super) nonce: [u8; 32],
-    /// The base-OT message for runs in which the sender of this evaluates; zero if it answers the
-    /// garbler's, or takes part in no pool.
+    /// The base-OT message for runs in which the sender of this evaluates. Zero if it answers the
+    /// garbler's message, or uses no pool.
     pub(super) point: [u8; BASE_SENDER_LEN],
 }
 
@@ -109,7 +110,7 @@ impl Open {
         out
     }
 
-    /// Reads a peer's opening.
+    /// Decodes a peer's opening.
     ///
     /// # Errors
     /// `NotTranspute`, `Disagreement` on the version, `Length`, `Unexpected`.
@@ -178,7 +179,7 @@ impl Open {
     /// Compares a peer's opening with ours.
     ///
     /// # Errors
-    /// `Disagreement` on encryption or base OT; `Unexpected` where the peer sends ours back.
+    /// `Disagreement` on encryption or base OT; `Unexpected` if the peer reflects our opening.
     pub(super) fn agree(&self, theirs: Self) -> Result<Agreed, SessionError> {
         if self.is_encrypted != theirs.is_encrypted {
             let text = |on: bool| if on { "on" } else { "off" }.to_owned();
@@ -201,7 +202,7 @@ impl Open {
                 problem: "it is the one that was sent",
             });
         }
-        // Neither side is the first: the order is that of the nonces.
+        // The connection is symmetric, so the nonces define the order.
         let (low, high) = if self.nonce < theirs.nonce {
             (self, &theirs)
         } else {
@@ -227,12 +228,13 @@ impl Open {
 }
 
 impl Open {
-    /// Returns the window that this side takes in runs that it evaluates: a peer may use as much as [`FIRST`] before it knows of less.
+    /// Returns the window of runs that this side evaluates. It is at least [`FIRST`], because a
+    /// peer may use as much before it knows of less.
     fn takes(&self) -> u64 {
         self.window.max(FIRST.window)
     }
 
-    /// Returns the limits before the peer's opening is here.
+    /// Returns the limits before the peer's opening has arrived.
     pub(super) fn first_limits(&self) -> Limits {
         let window = match self.is_single {
             true => self.window,
@@ -242,18 +244,18 @@ impl Open {
     }
 }
 
-/// What both sides hold to.
+/// The limits that both sides obey.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     pub(super) max_runs: u32,
-    /// For tables that this side sends.
+    /// Window of tables that this side sends.
     pub(super) window: u64,
-    /// For tables that come.
+    /// Window of tables that this side receives.
     pub(super) taken_window: u64,
     pub(super) prepared: u64,
 }
 
-/// What every side has room for: the limits before the peer's opening is here.
+/// Limits that every side supports, in force until the peer's opening has arrived.
 pub(super) const FIRST: Limits = Limits {
     max_runs: 32,
     window: 1 << 20,
@@ -261,7 +263,7 @@ pub(super) const FIRST: Limits = Limits {
     prepared: 0,
 };
 
-/// What is known once both openings are.
+/// Values derived from both openings.
 pub(super) struct Agreed {
     sid: [u8; 32],
     pub(super) limits: Limits,
@@ -269,13 +271,14 @@ pub(super) struct Agreed {
 }
 
 impl Agreed {
-    /// Returns what the transfers of one direction are bound to; `garbler` is the nonce of the side
-    /// that garbles in it.
+    /// Returns the value to which the transfers of one direction are bound. `garbler` is the nonce
+    /// of the side that garbles.
     pub(super) fn pool_id(&self, garbler: &[u8; 32]) -> [u8; 32] {
         self.derive(b"transpute 1 stock id", garbler, 0)
     }
 
-    /// Returns what a run is bound to and how far its tables run ahead. `garbler` and `evaluator` are the openings of these sides.
+    /// Returns the value to which a run is bound, and its window. `garbler` and `evaluator` are the
+    /// openings of these sides.
     pub(super) fn run_link(&self, garbler: &Open, evaluator: &Open, number: u32) -> RunLink {
         RunLink {
             context: self.derive(b"transpute 1 run context", &garbler.nonce, number),

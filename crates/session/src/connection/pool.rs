@@ -1,12 +1,10 @@
 //! The pool of correlated oblivious transfers of one direction of a connection.
 //!
-//! The party that evaluates extends the pool whenever it likes, over random choices, with one
-//! message and its consistency check, which need no answer. Only checked transfers enter the pool.
-//! To use a transfer it tells how the choice differs from what it
-//! needs; the answer is masked with hashes at the transfer's index in the pool, which never repeats.
-//!
-//! Transfers leave the pool in order and by value: [`Items`] and [`Rows`] are consumed by the one
-//! use they are good for.
+//! The evaluator extends the pool at any time, for random choices, with one message and its
+//! consistency check, which need no answer. Only checked transfers enter the pool. To use a
+//! transfer, the evaluator sends the difference between the random choice and its input. The answer
+//! is masked with hashes at the transfer's index in the pool, which never repeats. Transfers leave
+//! the pool in order and by value: [`Items`] and [`Rows`] are consumed by their only use.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -23,24 +21,24 @@ use crate::{FrameKind, SessionError, ot::Corrections, ot_plan::OT_CHUNK, queue::
 /// Bytes in front of the corrections: the index of the first transfer (8) and their number (4).
 pub(crate) const CORRECT_HEADER: usize = 12;
 
-/// The most transfers to have in the pool.
+/// Maximum number of transfers in the pool.
 pub(super) const MAX_POOL: usize = 1 << 16;
 
-/// Transfers that the evaluator's side has and has not used.
+/// Unused transfers of the evaluator's side.
 ///
-/// No `Debug`: everything inside is secret. Wiped on drop.
+/// It has no `Debug`, because all content is secret. Wiped on drop.
 pub(super) struct ReceiverPool {
     cot: Box<CotReceiver>,
     challenges: Challenges,
     masks: Arc<MaskHash>,
     random: VecDeque<bool>,
     rows: VecDeque<u128>,
-    /// Index of the first transfer not used.
+    /// Index of the first unused transfer.
     next: u64,
 }
 
 impl ReceiverPool {
-    /// Sets up a pool from the peer's base-OT message; returns what to send.
+    /// Sets up a pool from the peer's base-OT message. Returns the answer.
     pub(super) fn new(
         kind: Extension,
         base: AnySender,
@@ -67,8 +65,8 @@ impl ReceiverPool {
         self.rows.len()
     }
 
-    /// Adds at least `count` transfers, at most [`OT_CHUNK`]; returns the message about them and its
-    /// check.
+    /// Adds at least `count` transfers, at most [`OT_CHUNK`]. Returns the message about them and
+    /// its check.
     pub(super) fn extend(
         &mut self,
         count: usize,
@@ -91,7 +89,7 @@ impl ReceiverPool {
         [(FrameKind::OtExtend, message), (FrameKind::OtCheck, check)]
     }
 
-    /// Takes the next `count` transfers out; `None` if there are fewer.
+    /// Removes and returns the next `count` transfers. `None` if there are fewer.
     pub(super) fn take(&mut self, count: usize) -> Option<Items> {
         if count > self.rows.len() || self.next + count as u64 > MAX_INDEX {
             return None;
@@ -115,7 +113,7 @@ impl ReceiverPool {
     }
 }
 
-/// The challenges for the checks of a pool: each is a hash of the setup message and of all
+/// The challenges of a pool's consistency checks: each is a hash of the set-up message and of all
 /// `OtExtend` messages so far.
 struct Challenges {
     last: [u8; 32],
@@ -128,7 +126,7 @@ impl Challenges {
         challenges
     }
 
-    /// Adds a message; returns the challenge for its check.
+    /// Adds a message. Returns the challenge of its check.
     fn next(&mut self, message: &[u8]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("transpute 1 stock challenge");
         self.last = *hasher
@@ -147,7 +145,7 @@ impl Drop for ReceiverPool {
     }
 }
 
-/// Transfers taken out of the pool, to be used once.
+/// Transfers from the pool, to be used once.
 pub(crate) struct Items {
     first: u64,
     random: Bits,
@@ -160,13 +158,13 @@ impl Items {
         self.rows.len()
     }
 
-    /// Returns the index of the first one in the pool.
+    /// Returns the index of the first transfer in the pool.
     pub(crate) fn first(&self) -> u64 {
         self.first
     }
 
-    /// Uses the transfers for as many `choices`; returns the corrections, packed from bit 0 of each
-    /// byte upwards, and what the answer is read with.
+    /// Uses the transfers for `choices`. Returns the corrections, packed from bit 0 of each byte
+    /// upwards, and the transfers that wait for the answer.
     pub(crate) fn correct(self, choices: Bits) -> (Vec<u8>, Asked) {
         debug_assert_eq!(choices.len(), self.rows.len());
         let mut corrections = vec![0; choices.len().div_ceil(8)];
@@ -196,12 +194,12 @@ impl Asked {
         self.rows.len()
     }
 
-    /// Gives up the transfers; returns the choices.
+    /// Drops the transfers. Returns their choices.
     pub(crate) fn into_choices(self) -> Bits {
         self.choices
     }
 
-    /// Reads the answer: one masked pair per transfer.
+    /// Decrypts the answer: one masked pair per transfer.
     pub(crate) fn open(self, pairs: &[[u128; 2]]) -> Zeroizing<Vec<u128>> {
         let mut opened = Zeroizing::new(Vec::with_capacity(pairs.len()));
         let words = self.choices.as_words();
@@ -211,37 +209,37 @@ impl Asked {
     }
 }
 
-/// Appends what an `OtCorrect` frame carries.
+/// Appends the content of an `OtCorrect` frame.
 pub(crate) fn write_correct(first: u64, count: usize, corrections: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&first.to_le_bytes());
-    // At most a chunk.
+    // At most a chunk, so it fits.
     out.extend_from_slice(&(count as u32).to_le_bytes());
     out.extend_from_slice(corrections);
 }
 
-/// The pool of the garbler's side, before and behind its setup.
+/// The pool of the garbler's side, before and after its set-up.
 ///
-/// No `Debug`: everything inside is secret. Wiped on drop.
+/// It has no `Debug`, because all content is secret. Wiped on drop.
 pub(super) struct SenderPool {
     delta: Zeroizing<u128>,
     base: Option<AnyReceiver>,
     ready: Option<Ready>,
     rows: VecDeque<u128>,
-    /// Index of the first transfer not used.
+    /// Index of the first unused transfer.
     next: u64,
 }
 
 struct Ready {
     cot: CotSender,
-    /// `None` until the peer's seed corrections are here.
+    /// `None` until the peer's seed corrections have arrived.
     challenges: Option<Challenges>,
     masks: Arc<MaskHash>,
-    /// Transfers whose check is due.
+    /// Transfers whose check is due next.
     unchecked: Option<UncheckedRows>,
 }
 
 impl SenderPool {
-    /// Begins; returns the base-OT message to send.
+    /// Starts the set-up. Returns the base-OT message.
     pub(super) fn start(
         base: BaseOt,
         nonce: &[u8; 32],
@@ -261,7 +259,7 @@ impl SenderPool {
         (pool, message)
     }
 
-    /// Goes on with the peer's base-OT message: the point of its opening, or its answer.
+    /// Continues with the peer's base-OT message: the point in its opening, or its answer.
     pub(super) fn connect(
         &mut self,
         kind: Extension,
@@ -280,12 +278,12 @@ impl SenderPool {
         Ok(())
     }
 
-    /// Says whether the peer's base-OT message is awaited.
+    /// Returns whether the peer's base-OT message is due.
     pub(super) fn awaits_base(&self) -> bool {
         self.base.is_some()
     }
 
-    /// Takes the peer's seed corrections.
+    /// Handles the peer's seed corrections.
     pub(super) fn handle_setup(&mut self, message: &[u8]) -> Result<(), SessionError> {
         match &mut self.ready {
             Some(ready) if ready.challenges.is_none() => {
@@ -300,8 +298,8 @@ impl SenderPool {
         }
     }
 
-    /// Takes an extension of the pool, which may hold at most `limit` unused transfers once its
-    /// check has come.
+    /// Handles an extension of the pool, which may have at most `limit` unused transfers after the
+    /// check.
     pub(super) fn handle_extend(
         &mut self,
         message: &[u8],
@@ -326,7 +324,7 @@ impl SenderPool {
         let Some((first, message)) = message.split_first_chunk() else {
             return Err(wrong("it has no number"));
         };
-        // One block is sacrificed.
+        // One block is sacrificed for the check.
         let blocks = (message.len() / cot.kind().block_len()).saturating_sub(1);
         let count = blocks * BLOCK_OTS;
         if u64::from_le_bytes(*first) != self.next + self.rows.len() as u64 {
@@ -339,7 +337,7 @@ impl SenderPool {
         Ok(())
     }
 
-    /// Takes the check of the last extension, whose transfers can be used then.
+    /// Handles the check of the last extension. Its transfers can then be used.
     pub(super) fn handle_check(&mut self, message: &[u8]) -> Result<(), SessionError> {
         let due =
             (self.ready.as_mut()).and_then(|ready| Some((&mut ready.cot, ready.unchecked.take()?)));
@@ -355,7 +353,7 @@ impl SenderPool {
         Ok(())
     }
 
-    /// Takes out the transfers that an `OtCorrect` frame is about, which must be the next ones.
+    /// Removes the transfers of an `OtCorrect` frame, which must be the next ones.
     pub(super) fn take(&mut self, correct: &[u8]) -> Result<Rows, SessionError> {
         let wrong = |problem| SessionError::Unexpected {
             kind: FrameKind::OtCorrect,
@@ -407,7 +405,7 @@ impl Drop for SenderPool {
     }
 }
 
-/// Transfers taken out of the garbler's pool, to be answered once.
+/// Transfers from the garbler's pool, to be answered once.
 pub(crate) struct Rows {
     first: u64,
     rows: Zeroizing<Vec<u128>>,
@@ -420,8 +418,8 @@ impl Rows {
         self.rows.len()
     }
 
-    /// Appends the answer: both strings of every pair, masked so that the receiver can open the one
-    /// of its choice. `corrections` has one bit per transfer.
+    /// Appends the answer: both strings of every pair, masked so that the receiver can decrypt the
+    /// one of its choice. `corrections` has one bit per transfer.
     pub(crate) fn answer(self, corrections: &[u8], pairs: &[[u128; 2]], out: &mut Vec<u8>) {
         let Self {
             first,
@@ -431,7 +429,7 @@ impl Rows {
         } = self;
         for (index, row) in rows.iter_mut().enumerate() {
             let bit = corrections[index / 8] >> (index % 8) & 1;
-            // Public, but there is no need for a branch.
+            // The bit is public, but a branch is not needed.
             *row ^= *delta & u128::from(bit).wrapping_neg();
         }
         let mut masked = Vec::with_capacity(pairs.len());
@@ -464,8 +462,8 @@ mod tests {
         (sender, receiver)
     }
 
-    /// Extends the pool with corrections in which the choices of transfer 0 differ in some
-    /// columns, and a check for the changed message.
+    /// Extends the pool with corrections in which the choices of transfer 0 differ in some columns,
+    /// with a check for the changed message.
     fn deviate(
         pool: &mut ReceiverPool,
         columns: &[usize],
@@ -475,7 +473,7 @@ mod tests {
         let (mut check, mut rows) = (Vec::new(), Vec::new());
         let segment = pool.cot.extend(&[0; 2], BLOCK_OTS, rng, &mut message);
         for column in columns {
-            // Two blocks of 16 bytes in each column.
+            // Each column has two blocks of 16 bytes.
             message[8 + 32 * column] ^= 1;
         }
         segment.prove(&pool.challenges.next(&message), &mut check, &mut rows);
@@ -496,7 +494,7 @@ mod tests {
                 let (mut sender, mut receiver) = pools(Extension::Iknp, &mut rng);
                 let [(_, message), (_, check)] = deviate(&mut receiver, columns, &mut rng);
                 sender.handle_extend(&message, 1000).unwrap();
-                // The check of one that guesses zeros.
+                // The check of an attacker that guesses zeros.
                 let is_right = columns.iter().all(|c| *sender.delta >> c & 1 == 0);
                 match sender.handle_check(&check) {
                     Ok(()) => {
@@ -510,14 +508,14 @@ mod tests {
                             SessionError::Ot(OtError::ColumnCheckFailed)
                         ));
                         assert!(sender.rows.is_empty());
-                        // What comes later is refused too.
+                        // Later messages are rejected too.
                         let [(_, message), _] = receiver.extend(1, &mut rng);
                         assert!(sender.handle_extend(&message, 1000).is_err());
                     }
                 }
             }
         }
-        // One guess of one bit.
+        // The attacker guesses one bit.
         assert!((trials / 4..3 * trials / 4).contains(&passed), "{passed}");
     }
 

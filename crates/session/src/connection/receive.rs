@@ -1,4 +1,4 @@
-//! Frames that arrive on a connection.
+//! Received frames of a connection.
 
 use bytes::Bytes;
 use transpute_ot::{BLOCK_OTS, BaseOt};
@@ -48,7 +48,7 @@ impl Connection {
         };
         match (kind, role) {
             (FrameKind::OtSetup, Role::Evaluator) if self.open.is_single => {
-                // It left before the peer knew that this side has no pool.
+                // The peer sent it before it knew that this side has no pool.
                 match std::mem::replace(&mut self.has_ignored_base, true) {
                     false => Ok(()),
                     true => Err(unexpected),
@@ -125,7 +125,7 @@ impl Connection {
         }
     }
 
-    /// Ends what the peer will not call for any more.
+    /// Ends the runs that the peer will not call for any more.
     pub(super) fn handle_close(
         &mut self,
         [garbled, evaluated]: [u32; 2],
@@ -164,7 +164,7 @@ impl Connection {
             });
         }
         let limits = self.limits(run.role());
-        // Transfers leave the pool in the order of these frames, whatever becomes of the run.
+        // Transfers leave the pool in the order of these frames, even if the run has failed.
         let is_correct = kind == FrameKind::OtCorrect && run.garbles;
         let rows = match (&mut self.sender, is_correct) {
             (Some(sender), true) => Some(sender.take(&payload)?),
@@ -211,7 +211,7 @@ impl Connection {
         }
     }
 
-    /// Ends the only run if the peer begins one in which it has the same role.
+    /// Ends the only run if the peer starts one in the same role.
     fn check_role(&mut self, role: Role) {
         let own = match role {
             Role::Garbler => Role::Evaluator,
@@ -227,7 +227,7 @@ impl Connection {
         }
     }
 
-    /// Gives an active run what came about it.
+    /// Delivers a frame to an active run.
     pub(super) fn deliver(&mut self, run: RunId, arrived: Arrived) -> Result<(), SessionError> {
         let limits = self.limits(run.role());
         let before = self.side(run.role()).sum;
@@ -237,12 +237,12 @@ impl Connection {
                 Arrived::Frame(frame) => session.handle(frame),
                 Arrived::Skipped(skipped) => match &mut session.0 {
                     Core::Evaluator(core) => core.skip(&skipped),
-                    // Only an evaluator's runs have them.
+                    // Only an evaluator has tables that are skipped.
                     Core::Garbler(_) => Ok(()),
                 },
                 Arrived::Correct(frame, rows) => match &mut session.0 {
                     Core::Garbler(core) => core.handle_correct(frame, rows),
-                    // Only a garbler's runs have them.
+                    // Only a garbler has corrections.
                     Core::Evaluator(_) => Ok(()),
                 },
             });
@@ -258,7 +258,8 @@ impl Connection {
     }
 }
 
-/// Reads a frame of a run that is not under way here: its hello, if it is that. The first one is, unless it ends the run.
+/// Decodes the hello of a run that is not active here, if the frame is one. The first frame must
+/// be, unless it ends the run.
 fn first(frame: &Frame, is_new: bool) -> Result<Option<Hello>, SessionError> {
     match frame.kind {
         FrameKind::Hello => Hello::decode(&frame.payload).map(Some),

@@ -1,4 +1,4 @@
-//! Whose turn it is to send or to compute.
+//! The order in which runs send and compute.
 
 use rand::CryptoRng;
 use transpute_circuit::Bits;
@@ -10,15 +10,15 @@ use super::{
 };
 use crate::{FrameKind, Progressed, Role, SessionError, pieces::whole_frame, session::Core};
 
-/// Bytes of tables that one run sends before others have their turn: small runs pass whole, so that
-/// those which are called first end first.
+/// Bytes of tables that one run sends before it is another run's turn. Small runs pass in one turn,
+/// so that runs end in the order of their calls.
 const TURN: usize = 256 << 10;
 
-/// Transfers that may be asked for and not answered, in all runs together.
+/// Maximum number of requested and unanswered transfers of all runs.
 const TRANSFER_LIMIT: u64 = 1 << 19;
 
 impl Connection {
-    /// Puts a run where it is polled.
+    /// Adds a run to those that are polled.
     pub(super) fn schedule(&mut self, run: RunId) {
         let Self {
             garbling,
@@ -40,14 +40,14 @@ impl Connection {
         }
     }
 
-    /// Lets runs of a role try again that waited for room or transfers.
+    /// Wakes the runs of a role that wait for room or transfers.
     pub(super) fn wake(&mut self, role: Role) {
         for number in std::mem::take(&mut self.side(role).parked) {
             self.schedule(RunId::new(role, number));
         }
     }
 
-    /// Sends what the peer waits for; says whether there was anything.
+    /// Sends frames that the peer waits for. Returns whether there were any.
     pub(super) fn poll_urgent(
         &mut self,
         run: RunId,
@@ -74,7 +74,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Asks for the next labels of a run; says whether it could.
+    /// Requests the next labels of a run. Returns whether it could.
     pub(super) fn ask(&mut self, run: RunId, out: &mut Vec<u8>) -> Result<bool, SessionError> {
         let limits = self.limits(Role::Evaluator);
         let side = &mut self.evaluating;
@@ -93,7 +93,7 @@ impl Connection {
             && (core.has_agreed() || sum.unagreed + added <= HELD_TRANSFERS);
         let done = match &mut self.receiver {
             Some(pool) if has_room => {
-                // No transfer leaves the pool before there is a choice to use it for.
+                // Transfers leave the pool only if there are choices for them.
                 let drawn = side.work(run.number, limits, |session| match &mut session.0 {
                     Core::Evaluator(core) => core.draw_choices(count),
                     Core::Garbler(_) => Ok(Bits::new()),
@@ -124,7 +124,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Does a piece of work of the run whose turn it is; says whether any run had one.
+    /// Does a piece of work of the run whose turn it is. Returns whether a run had work.
     pub(super) fn poll_ready(
         &mut self,
         role: Role,
@@ -155,14 +155,14 @@ impl Connection {
                     Progressed::Worked => {
                         if let Some(active) = side.active(number) {
                             active.turn += out.len() - start;
-                            // Evaluation takes turns chunk by chunk, as they come.
+                            // Evaluations take turns by chunks, in the order of arrival.
                             if active.turn >= TURN || role == Role::Evaluator {
                                 active.turn = 0;
                                 side.ready.rotate_left(1);
                             }
                         }
                     }
-                    // It may have something to send.
+                    // The run may have something to send.
                     Progressed::Idle if !may_send => side.ready.rotate_left(1),
                     Progressed::Idle | Progressed::Finished => {
                         side.ready.pop_front();
@@ -203,7 +203,7 @@ impl Connection {
         Ok(false)
     }
 
-    /// Puts a run among the urgent ones if it is.
+    /// Adds a run to the urgent ones if it has urgent frames.
     pub(super) fn schedule_urgent(&mut self, run: RunId) {
         let side = if run.garbles {
             &mut self.garbling
@@ -219,11 +219,11 @@ impl Connection {
         }
     }
 
-    /// Adds to the pool when there is nothing else to do; says whether it did.
+    /// Extends the pool if there is no other work. Returns whether it did.
     pub(super) fn top_up(&mut self, out: &mut Vec<u8>) -> bool {
         let target = (self.config.pool as usize).min(MAX_POOL);
         match &mut self.receiver {
-            // Not for every transfer that is used: half of it at a time.
+            // Extends by half of the pool at a time, instead of for every used transfer.
             Some(pool) if !self.is_closing && 2 * pool.len() < target => {
                 extend_pool(pool, target - pool.len(), &mut self.rng, out);
                 true
@@ -234,7 +234,7 @@ impl Connection {
 
     pub(super) fn poll_close(&mut self, out: &mut Vec<u8>) -> bool {
         let is_done = self.garbling.is_done() && self.evaluating.is_done();
-        // The end of a run that has just failed goes first.
+        // The end of a run that has just failed is sent first.
         let is_flushed = self.control.is_empty();
         if !self.is_closing || self.close_sent || !is_done || !is_flushed || self.agreed.is_none() {
             return false;
@@ -253,7 +253,7 @@ fn extend_pool(pool: &mut ReceiverPool, count: usize, rng: &mut impl CryptoRng, 
     let due = pool.len() + count;
     while pool.len() < due {
         for (kind, message) in pool.extend(due - pool.len(), rng) {
-            // Run 0: the connection itself.
+            // Run 0 is the connection itself.
             let payload = [&[0; 4], &message[..]].concat();
             out.extend_from_slice(&whole_frame(kind, &payload));
         }

@@ -9,46 +9,46 @@ use crate::{
     transcript::Skipped,
 };
 
-/// Transfers that may be asked for in runs that the garbler's application has not asked for.
+/// Maximum number of requested transfers in runs that the garbler's application has not called for.
 pub(super) const HELD_TRANSFERS: u64 = 1 << 18;
 
-/// What a held frame counts besides its content.
+/// Bytes that a held frame counts in addition to its content.
 const HELD_OVERHEAD: u64 = 128;
 
 /// All runs of one role.
 pub(super) struct Side {
-    /// The highest number given to a call.
+    /// The highest number of a call.
     pub(super) called: u32,
-    /// The lowest number of a run that is not over in both directions.
+    /// The lowest number of a run that has not ended in both directions.
     base: u32,
-    /// Numbers above `base` of runs that are.
+    /// Numbers above `base` of runs that have ended.
     closed: BTreeSet<u32>,
     runs: BTreeMap<u32, Run>,
-    /// Calls that wait for their turn.
+    /// Calls that wait to be started.
     pub(super) waiting: BTreeSet<u32>,
-    /// Runs that may have something to do.
+    /// Runs that may have work.
     pub(super) ready: VecDeque<u32>,
     /// Runs that wait for room in the window, or for transfers.
     pub(super) parked: BTreeSet<u32>,
-    /// What all active runs hold together.
+    /// Sum of what all active runs hold.
     pub(super) sum: Counts,
-    /// Bytes of tables of runs not started.
+    /// Bytes of tables of runs that are not started.
     held_tables: u64,
-    /// Other bytes of those.
+    /// Other bytes of runs that are not started.
     held_bytes: u64,
     held_transfers: u64,
-    /// The most that the two before may be.
+    /// Limits of the two fields before.
     max_held: [u64; 2],
-    /// Bytes of tables that prepared runs have room for.
+    /// Bytes of tables that are reserved for prepared runs.
     pub(super) prepared: u64,
 }
 
-/// A run, from the first that is known of it until it is over in both directions.
+/// A run, from its first sign until it has ended in both directions.
 pub(super) enum Run {
-    /// The peer has begun it, or the call waits for its turn.
+    /// The peer has started it, or the call waits to be started.
     Held(Held),
     Active(Box<Active>),
-    /// It is over here. The last frame of this side is sent; that of the peer is awaited.
+    /// It has ended here. This side's last frame is sent, and the peer's is due.
     Over,
 }
 
@@ -56,54 +56,56 @@ pub(super) enum Run {
 pub(super) struct Held {
     pub(super) call: Option<Box<Call>>,
     pub(super) arrived: VecDeque<Arrived>,
-    /// Whether the call was without inputs.
+    /// The call had no inputs.
     pub(super) is_prepared: bool,
-    /// Whether the peer's last frame of the run is here.
+    /// The peer's last frame of the run has arrived.
     pub(super) is_ended: bool,
-    /// The garbler's window, if it has begun further ahead than this side takes: it begins again, and its tables are ignored.
+    /// The garbler's window, if it has sent more than this side accepts. The garbler will start
+    /// again, and its first tables are ignored.
     excess_window: Option<u64>,
-    /// Bytes of tables ignored.
+    /// Bytes of ignored tables.
     ignored: u64,
     tables: u64,
     bytes: u64,
     transfers: u64,
 }
 
-/// What came from the peer about a run.
+/// A received frame of a run.
 pub(super) enum Arrived {
     Frame(Frame),
-    /// Corrections, with the transfers they are about.
+    /// Corrections, with their transfers.
     Correct(Frame, Rows),
-    /// Tables of a garbler that begins again.
+    /// Tables of a garbler that will start again.
     Skipped(Skipped),
 }
 
-/// A run that is under way.
+/// An active run.
 pub(super) struct Active {
     pub(super) session: Session,
-    /// Bytes of tables reserved, if it is prepared.
+    /// Bytes of tables that are reserved, if it is prepared.
     pub(super) prepared: u64,
     pub(super) is_announced: bool,
     pub(super) is_urgent: bool,
     pub(super) is_ready: bool,
-    /// Milestones that are told, as [`Channel::milestones`](crate::channel::Channel::milestones).
+    /// Milestones that were reported, like
+    /// [`Channel::milestones`](crate::channel::Channel::milestones).
     pub(super) reached: u8,
-    /// Bytes it has sent since its turn began.
+    /// Bytes sent in the current turn.
     pub(super) turn: usize,
 }
 
 /// What a run holds.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Counts {
-    /// Bytes that count against the window.
+    /// Bytes that count towards the window.
     pub(super) used: u64,
     /// Bytes that wait to be sent.
     pub(super) queued: u64,
-    /// Bytes of tables that are here and not evaluated.
+    /// Bytes of received tables that are not evaluated.
     pub(super) tables: u64,
-    /// Transfers asked for and not answered.
+    /// Number of requested and unanswered transfers.
     pub(super) transfers: u64,
-    /// Those of a run that the peer has not agreed to.
+    /// Number of these in a run that the peer has not agreed to.
     pub(super) unagreed: u64,
 }
 
@@ -151,14 +153,14 @@ impl Active {
             },
         };
         if is_prepared {
-            // What it may hold is reserved.
+            // The room of a prepared run is reserved.
             (counts.used, counts.tables) = (0, 0);
         }
         counts.queued = queued;
         counts
     }
 
-    /// Says whether it has something to send that the peer waits for.
+    /// Returns whether it has a frame that the peer waits for.
     pub(super) fn wants_urgently(&self) -> bool {
         match &self.session.0 {
             Core::Garbler(core) => core.is_urgent(),
@@ -166,7 +168,7 @@ impl Active {
         }
     }
 
-    /// Says whether all its tables are where they are needed.
+    /// Returns whether all its tables are transferred.
     pub(super) fn is_prepared(&self) -> bool {
         match &self.session.0 {
             Core::Garbler(core) => core.is_garbled(),
@@ -194,12 +196,12 @@ impl Side {
         }
     }
 
-    /// Says whether a run of this number may be under way now.
+    /// Returns whether a run of this number may be active now.
     pub(super) fn is_in_range(&self, number: u32, limits: Limits) -> bool {
         number >= self.base && number - self.base < limits.max_runs
     }
 
-    /// Says whether no call is without its end.
+    /// Returns whether all calls have ended.
     pub(super) fn is_done(&self) -> bool {
         self.waiting.is_empty()
             && !(self.runs.iter())
@@ -229,17 +231,17 @@ impl Side {
         }
     }
 
-    /// Says whether any run is known that is not over.
+    /// Returns whether any run has not ended.
     pub(super) fn has_runs(&self) -> bool {
         !self.runs.is_empty()
     }
 
-    /// Says whether more than one is.
+    /// Returns whether more than one run has not ended.
     pub(super) fn has_several(&self) -> bool {
         self.runs.len() > 1
     }
 
-    /// Does something with an active run and keeps count of what it holds.
+    /// Calls `work` on an active run, and updates the sums.
     pub(super) fn work<R>(
         &mut self,
         number: u32,
@@ -264,7 +266,7 @@ impl Side {
         Some(result)
     }
 
-    /// Adds a call; it waits for its turn.
+    /// Adds a call. It waits to be started.
     pub(super) fn call(&mut self, call: Call) -> u32 {
         self.called += 1;
         let number = self.called;
@@ -277,27 +279,26 @@ impl Side {
                 held.is_prepared = call.inputs.is_none();
                 held.call = Some(Box::new(call));
             }
-            // Nothing else is there of a run that was not called.
+            // A run that was not called can only be held.
             Run::Active(_) | Run::Over => {}
         }
         self.waiting.insert(number);
         number
     }
 
-    /// Passes over the next number, which is not called; returns it, and whether the peer has ended
-    /// the run.
+    /// Skips the next number without a call. Returns it, and whether the peer has ended the run.
     pub(super) fn skip(&mut self) -> (u32, bool) {
         self.called += 1;
         let held = self.take_held(self.called);
         (self.called, held.is_some_and(|held| held.is_ended))
     }
 
-    /// Says whether nothing is known yet of a run, neither from the peer nor from here.
+    /// Returns whether neither side has mentioned this run.
     pub(super) fn is_new(&self, number: u32) -> bool {
         number > self.called && !self.runs.contains_key(&number)
     }
 
-    /// Takes out what is held of a call whose turn it is.
+    /// Removes what is held for a call that is due.
     pub(super) fn take_held(&mut self, number: u32) -> Option<Held> {
         match self.runs.remove(&number) {
             Some(Run::Held(held)) => {
@@ -322,7 +323,7 @@ impl Side {
         self.runs.insert(number, Run::Active(Box::new(active)));
     }
 
-    /// Takes out an active run.
+    /// Removes an active run.
     pub(super) fn take_active(&mut self, number: u32) -> Option<Box<Active>> {
         match self.runs.remove(&number)? {
             Run::Active(mut active) => {
@@ -338,12 +339,12 @@ impl Side {
         }
     }
 
-    /// Notes that this side has sent its last frame of a run; the peer's is awaited.
+    /// Records that this side has sent its last frame of a run. The peer's is due.
     pub(super) fn expect_end(&mut self, number: u32) {
         self.runs.insert(number, Run::Over);
     }
 
-    /// Notes that a run is over in both directions.
+    /// Records that a run has ended in both directions.
     pub(super) fn close(&mut self, number: u32) {
         self.runs.remove(&number);
         self.closed.insert(number);
@@ -352,12 +353,12 @@ impl Side {
         }
     }
 
-    /// Says whether the run is over in both directions.
+    /// Returns whether the run has ended in both directions.
     fn is_closed(&self, number: u32) -> bool {
         number < self.base || self.closed.contains(&number)
     }
 
-    /// Checks that a frame may be about this run.
+    /// Checks that a frame may belong to this run.
     pub(super) fn check(
         &self,
         number: u32,
@@ -373,7 +374,7 @@ impl Side {
         Ok(())
     }
 
-    /// Keeps what came about a run that is not started.
+    /// Keeps a frame of a run that is not started.
     pub(super) fn hold(
         &mut self,
         number: u32,
@@ -423,7 +424,7 @@ impl Side {
             });
         }
         if is_end {
-            // Nothing before it matters any more.
+            // Earlier frames have no effect any more.
             held.arrived.clear();
             held.is_ended = true;
             self.held_tables -= std::mem::take(&mut held.tables);
@@ -450,7 +451,7 @@ impl Side {
         Ok(())
     }
 
-    /// Returns what is held of runs not started: bytes of tables, other bytes, transfers.
+    /// Returns what is held for runs that are not started: bytes of tables, other bytes, transfers.
     #[cfg(test)]
     pub(super) fn held(&self) -> (u64, u64, u64) {
         (self.held_tables, self.held_bytes, self.held_transfers)

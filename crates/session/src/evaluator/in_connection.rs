@@ -1,4 +1,4 @@
-//! The part of an evaluator that its connection uses.
+//! The interface of an evaluator for its connection.
 
 use transpute_circuit::Bits;
 
@@ -15,12 +15,12 @@ use crate::{
 };
 
 impl EvaluatorCore {
-    /// Takes the inputs of a prepared run.
+    /// Sets the inputs of a prepared run.
     pub(crate) fn provide(&mut self, inputs: Box<dyn Inputs>) {
         self.inputs = Some(inputs);
     }
 
-    /// Returns how many transfers of a connection's pool are to be asked for next, if any.
+    /// Returns the number of pooled transfers to request next, if any.
     pub(crate) fn question(&self) -> Option<usize> {
         let is_due = matches!(self.ot, EvaluatorOt::Pool { .. })
             && self.setup.is_none()
@@ -30,12 +30,12 @@ impl EvaluatorCore {
         is_due.then_some(left.min(OT_CHUNK as u64) as usize)
     }
 
-    /// Returns the choices of the next [`question`](Self::question), to be asked at once.
+    /// Returns the choices of the next [`question`](Self::question), which must be sent at once.
     pub(crate) fn draw_choices(&mut self, count: usize) -> Result<Bits, SessionError> {
         self.take_choices(count)
     }
 
-    /// Asks the next [`question`](Self::question) with as many items.
+    /// Sends the next [`question`](Self::question) with as many items.
     pub(crate) fn ask(
         &mut self,
         items: Items,
@@ -54,23 +54,23 @@ impl EvaluatorCore {
         Ok(())
     }
 
-    /// Returns how many transfers were asked for and not answered.
+    /// Returns the number of requested and unanswered transfers.
     pub(crate) fn outstanding(&self) -> u64 {
-        // Direct transfers do not count as asked for.
+        // Direct transfers do not count as requested.
         self.asked.saturating_sub(self.answered)
     }
 
-    /// Says whether there is something to send that the garbler waits for; questions apart.
+    /// Returns whether a frame waits that the garbler waits for, requests of transfers excluded.
     pub(crate) fn is_urgent(&self) -> bool {
         self.setup.is_some() || !self.channel.is_flushed()
     }
 
-    /// Says whether the peer agrees.
+    /// Returns whether the peer's hello agrees.
     pub(crate) fn has_agreed(&self) -> bool {
         self.agreed.is_some()
     }
 
-    /// Says whether all tables are here and the peer agrees.
+    /// Returns whether all tables have arrived and the peer's hello agrees.
     pub(crate) fn is_received(&self) -> bool {
         self.agreed.is_some() && self.chunks_received == self.layout.total_chunks()
     }
@@ -83,7 +83,7 @@ impl EvaluatorCore {
         &mut self.lead
     }
 
-    /// Returns the bytes of tables that are here and not evaluated.
+    /// Returns the bytes of received tables that are not evaluated.
     pub(crate) fn held_tables(&self) -> u64 {
         self.table_bytes
     }
@@ -97,7 +97,7 @@ impl EvaluatorCore {
         self.terms.set_link(link);
     }
 
-    /// Says whether the garbler's window is larger than what this side takes.
+    /// Returns whether the garbler's window is larger than this side accepts.
     pub(super) fn has_excess(&self) -> bool {
         self.terms.excess_window().is_some()
     }

@@ -1,4 +1,4 @@
-//! The labels of the evaluator's inputs: which it asks for, and which it waits for.
+//! The labels of the evaluator's inputs: requests and arrivals.
 
 use transpute_circuit::Bits;
 use zeroize::Zeroizing;
@@ -6,13 +6,13 @@ use zeroize::Zeroizing;
 use super::{Evaluating, EvaluatorCore};
 use crate::{Milestone, SessionError, layout::OT_WINDOW, queue::reserve_secret};
 
-/// How many times as many evaluations may be asked for as the window of the connection has
-/// tables for. No evaluation begins within a round trip of its being asked for, so with one lead the path would
-/// carry no more than that in each, and nothing while these are evaluated.
+/// Requests may cover this many times the evaluations whose tables fit in the window. An evaluation
+/// starts at least a round trip after its request. With a factor of 1, the path would carry one
+/// window per round trip, and nothing while that is evaluated.
 const LEADS_ASKED: u64 = 4;
 
 impl EvaluatorCore {
-    /// Says whether transfers are to be asked for.
+    /// Returns whether transfers are to be requested.
     pub(super) fn may_ask(&self) -> bool {
         #[cfg(test)]
         if self.asks_without_limit && self.asked < self.terms.total_choices {
@@ -21,7 +21,7 @@ impl EvaluatorCore {
         self.asked < self.terms.total_choices && self.asked < self.ask_limit()
     }
 
-    /// Returns the number of the first transfer that is not to be asked for yet.
+    /// Returns the number of the first transfer that may not be requested yet.
     fn ask_limit(&self) -> u64 {
         let per_instance = self.terms.choices as u64;
         let leads = LEADS_ASKED.saturating_mul(self.lead.limit());
@@ -39,7 +39,7 @@ impl EvaluatorCore {
             false => 0,
         };
         let read = first + self.layout.labels_read(lanes, self.chunks_done);
-        // At least one, or nothing of these evaluations is unasked for.
+        // At least one, so that something of these evaluations is requested.
         let due = first + self.layout.labels_due(lanes, self.chunks_done).max(1);
         let ahead = first + (self.layout).labels_within(lanes, tables_done.saturating_add(leads));
         due.max(ahead.max(read + window).min(read + OT_WINDOW))
@@ -49,7 +49,7 @@ impl EvaluatorCore {
         self.terms.config.threads.get() > 1
     }
 
-    /// Returns the first of the running evaluations, or the next one.
+    /// Returns the first running evaluation, or the next one.
     fn unfinished(&self) -> u64 {
         match self.is_running {
             true => self.begun - self.layout.lanes(self.begun - 1) as u64,
@@ -57,8 +57,8 @@ impl EvaluatorCore {
         }
     }
 
-    /// Says whether the labels are here that the next chunk reads, or, where nothing is running, those without which the next
-    /// evaluations cannot begin.
+    /// Returns whether the labels have arrived that the next chunk reads. If nothing is running,
+    /// returns whether those have arrived without which the next evaluations cannot start.
     pub(super) fn has_labels(&self) -> bool {
         let lanes = self.layout.lanes(self.unfinished());
         let own = lanes as u64 * self.terms.choices as u64;
@@ -76,12 +76,12 @@ impl EvaluatorCore {
     pub(super) fn take_choices(&mut self, n: usize) -> Result<Bits, SessionError> {
         match &mut self.inputs {
             Some(inputs) => self.choices.take(n, &mut **inputs, &self.transfers),
-            // Whoever asks has inputs.
+            // A run that requests transfers has inputs.
             None => Ok(Bits::new()),
         }
     }
 
-    /// Takes the garbler's answer.
+    /// Handles the garbler's answer.
     pub(super) fn handle_reply(&mut self, first: u64, reply: &[u8]) -> Result<(), SessionError> {
         let mut labels = Zeroizing::new(Vec::new());
         self.ot.handle_reply(first, reply, &mut labels)?;
@@ -89,7 +89,8 @@ impl EvaluatorCore {
         match self.agreed.as_mut().map(|agreed| &mut agreed.evaluating) {
             Some(Evaluating::Here(evaluator)) => evaluator.add_labels(labels),
             _ => {
-                // All that the next evaluations need at once: growing would take twice as much.
+                // Reserved at once for the next evaluations, because growing would allocate twice
+                // as much.
                 let next = self.layout.lanes(self.begun) * self.terms.choices;
                 let missing = next.saturating_sub(self.labels.len());
                 reserve_secret(&mut self.labels, missing.max(labels.len()));

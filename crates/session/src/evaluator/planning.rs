@@ -1,4 +1,4 @@
-//! An evaluator that changes the plan of its oblivious transfers.
+//! Changes of the evaluator's plan of oblivious transfers.
 
 use rand::{CryptoRng, SeedableRng};
 use transpute_circuit::Bits;
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl EvaluatorCore {
-    /// Plans for a path that is known better now, if the hello has not left.
+    /// Plans for a path that is known now, if the hello has not been sent.
     pub(crate) fn set_path(
         &mut self,
         path: KnownPath,
@@ -27,7 +27,7 @@ impl EvaluatorCore {
         Ok(())
     }
 
-    /// Does the transfers that both hellos come to, whatever this side began with.
+    /// Makes the transfers that both hellos agree on, whatever this side started with.
     pub(super) fn follow(&mut self, plan: OtPlan) -> Result<(), SessionError> {
         match plan {
             _ if plan == self.terms.plan => {}
@@ -46,9 +46,9 @@ impl EvaluatorCore {
         Ok(())
     }
 
-    /// Begins the transfers again; returns the base-OT message.
+    /// Starts the transfers again. Returns the base-OT message.
     fn restart(&mut self, plan: OtPlan, rng: &mut impl CryptoRng) -> Result<Vec<u8>, SessionError> {
-        // Inputs are asked for once.
+        // Inputs are fetched only once.
         if let Some(fetched) = self.ot.take_choices() {
             self.choices.put_back(&fetched);
         }

@@ -1,4 +1,4 @@
-//! An evaluator that evaluates under another scheme than it was made for.
+//! Changes of the evaluator's garbling scheme.
 
 use transpute_garble::Scheme;
 
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl EvaluatorCore {
-    /// Prefers another scheme, if the hello has not left.
+    /// Prefers another scheme, if the hello has not been sent.
     pub(crate) fn prefer_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
         if self.setup.is_none() {
             return Ok(());
@@ -17,7 +17,8 @@ impl EvaluatorCore {
         self.set_scheme(scheme)
     }
 
-    /// Expects tables of another scheme, before any is here. Transfers are the same under all schemes with free XOR.
+    /// Expects tables of another scheme, before any has arrived. Transfers are the same under all
+    /// schemes with free XOR.
     pub(super) fn set_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
         if scheme == self.terms.config.scheme {
             return Ok(());
@@ -29,7 +30,8 @@ impl EvaluatorCore {
         Ok(())
     }
 
-    /// Waits for the garbler to begin again: it has begun with a scheme or a window that this side does not allow, before it knew that.
+    /// Waits for the garbler to start again, because it has started with a scheme or a window that
+    /// this side does not allow.
     pub(super) fn await_second_hello(&mut self) -> Result<(), SessionError> {
         if self.ignored.is_some() {
             return Err(out_of_order(FrameKind::Hello));
@@ -38,13 +40,14 @@ impl EvaluatorCore {
         Ok(())
     }
 
-    /// Takes note of tables of such a garbler that were not kept.
+    /// Records tables of such a garbler that were not kept.
     pub(crate) fn skip(&mut self, skipped: &Skipped) -> Result<(), SessionError> {
         self.channel.receive_skipped(skipped);
         self.ignore(FrameKind::Tables, skipped.len as usize)
     }
 
-    /// Ignores what such a garbler had sent before it heard of this side: a base-OT message, and tables within the lead.
+    /// Ignores frames that such a garbler sent before it knew this side's hello: a base-OT message,
+    /// and tables within the window.
     pub(super) fn ignore(&mut self, kind: FrameKind, len: usize) -> Result<(), SessionError> {
         let ahead = self.terms.excess_window().unwrap_or(self.lead.limit());
         let limit = ahead.saturating_add(2 * MAX_PAYLOAD as u64);

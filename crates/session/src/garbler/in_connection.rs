@@ -1,4 +1,4 @@
-//! The part of a garbler that its connection uses.
+//! The interface of a garbler for its connection.
 
 use super::GarblerCore;
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl GarblerCore {
-    /// Takes the inputs of a prepared run and sends their labels.
+    /// Sets the inputs of a prepared run and sends their labels.
     ///
     /// # Errors
     /// [`SessionError::Input`].
@@ -27,7 +27,7 @@ impl GarblerCore {
         Ok(())
     }
 
-    /// Says whether there is something to send that others wait for.
+    /// Returns whether a frame waits that the evaluator waits for.
     pub(crate) fn is_urgent(&self) -> bool {
         self.setup.is_some()
             || !self.channel.is_flushed()
@@ -35,12 +35,12 @@ impl GarblerCore {
             || self.may_finish()
     }
 
-    /// Says whether there are tables to send that may run no further ahead.
+    /// Returns whether tables wait for credit.
     pub(crate) fn is_held_back(&self) -> bool {
         self.is_running || self.begun < self.terms.config.batch
     }
 
-    /// Says whether all tables are sent to a peer that agrees.
+    /// Returns whether all tables are sent to a peer that agrees.
     pub(crate) fn is_garbled(&self) -> bool {
         self.agreed.is_some()
             && self.begun == self.terms.config.batch
@@ -56,7 +56,7 @@ impl GarblerCore {
         &mut self.lead
     }
 
-    /// Returns the offset of this run.
+    /// Returns delta, the global offset of labels, of this run.
     #[cfg(test)]
     pub(crate) fn delta(&self) -> Option<transpute_garble::Label> {
         self.garbler.delta()
@@ -70,12 +70,12 @@ impl GarblerCore {
     pub(crate) fn set_link(&mut self, link: RunLink) {
         self.terms.set_link(link);
         if self.setup.is_some() {
-            // It knows now how far ahead it may send.
+            // The evaluator's window is known now.
             self.set_eager(false);
         }
     }
 
-    /// Says whether tables run as far ahead as this side's window before the peer's opening is here.
+    /// Sets whether tables use this side's own window before the peer's opening has arrived.
     pub(crate) fn set_eager(&mut self, is_eager: bool) {
         self.terms.is_eager = is_eager;
         self.hello.set_eager(is_eager);
@@ -84,17 +84,17 @@ impl GarblerCore {
         }
     }
 
-    /// Says whether this side's window is larger than what the evaluator takes.
+    /// Returns whether this side's window is larger than the evaluator accepts.
     pub(super) fn has_excess(&self) -> bool {
         self.terms.excess_window().is_some()
     }
 
-    /// Takes the evaluator's corrections and the transfers they are about.
+    /// Handles the evaluator's corrections with their transfers.
     pub(crate) fn handle_correct(&mut self, frame: Frame, rows: Rows) -> Result<(), SessionError> {
         let Some(Frame { kind, payload }) = self.channel.receive(frame)? else {
             return Ok(());
         };
-        // Sent before the evaluator knew that this side demands another plan.
+        // The evaluator sent it before it knew that this side demands another plan.
         let is_in_vain = self.terms.plan != OtPlan::Pool
             && !self.setup_received
             && (self.agreed.as_ref()).is_some_and(|agreed| agreed.theirs.has_begun(OtPlan::Pool));

@@ -15,9 +15,9 @@ impl GarblerCore {
         self.may_release().then(|| self.held_outputs.pop_front())?
     }
 
-    /// Says whether the output of the oldest finished evaluation may be decoded: the hellos agree
-    /// and the evaluator's inputs are fixed by transfers that passed their checks. Where tables are
-    /// made before the inputs are known, this party's inputs must be fixed too.
+    /// Returns whether the output of the oldest finished evaluation may be decoded: the hellos
+    /// agree, and the evaluator's inputs are fixed by transfers that passed their checks. If tables
+    /// are made before the inputs are known, this party's inputs must be fixed too.
     pub(super) fn may_release(&self) -> bool {
         let Some(outputs) = self.held_outputs.front() else {
             return false;
@@ -29,7 +29,7 @@ impl GarblerCore {
         self.agreed.is_some() && is_bound
     }
 
-    /// Sends what a finished evaluation needs to be decoded, and keeps what its check needs.
+    /// Sends the decoding information of a finished evaluation, and keeps the values for its check.
     pub(super) fn release(&mut self, outputs: GarbledOutputs) -> Result<(), SessionError> {
         let Some(agreed) = &self.agreed else {
             return Ok(());
@@ -47,17 +47,18 @@ impl GarblerCore {
         self.verify_returned()
     }
 
-    /// Says whether an evaluation is finished whose `Output` message has not arrived.
+    /// Returns whether the `Output` message of a finished evaluation has not arrived.
     pub(super) fn is_output_due(&self) -> bool {
         self.awaited.len() + self.held_outputs.len() > self.returned.len()
     }
 
-    /// Takes a piece of an `Output` message.
+    /// Handles a piece of an `Output` message.
     ///
-    /// A complete message may arrive before its evaluation may be released: an evaluator finishes
-    /// without the labels that no gate and no output reads, and then asks for them. The garbler
-    /// then keeps the message in `returned` until it releases the evaluation. It refuses a message for
-    /// which there is no evaluation in `awaited` or `held_outputs`, so their number bounds `returned`.
+    /// A complete message may arrive before its evaluation may be released. An evaluator can finish
+    /// without the labels that no gate and no output reads, and request them afterwards. The
+    /// garbler then keeps the message in `returned` until it releases the evaluation. It rejects a
+    /// message without an evaluation in `awaited` or `held_outputs`, so their number bounds
+    /// `returned`.
     pub(super) fn handle_output(&mut self, payload: &Bytes) -> Result<(), SessionError> {
         if !self.terms.config.output.reaches(Role::Garbler) {
             return Err(out_of_order(FrameKind::Output));
@@ -65,8 +66,8 @@ impl GarblerCore {
         let Some((_, message)) = self.output_pieces.add(payload)? else {
             return Ok(());
         };
-        // The message may arrive before anything was sent after the last table. Where there are no
-        // tables, it may even arrive before the evaluation has begun.
+        // The message may arrive before anything was sent after the last table. Without tables, it
+        // may even arrive before the evaluation has started.
         self.begin_without_tables()?;
         if !self.is_output_due() {
             return Err(out_of_order(FrameKind::Output));

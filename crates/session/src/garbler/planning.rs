@@ -1,4 +1,4 @@
-//! A garbler whose oblivious transfers turn out to be others than it began with.
+//! Changes of the garbler's oblivious transfers.
 
 use rand::{CryptoRng, SeedableRng};
 
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl GarblerCore {
-    /// Does the transfers that the evaluator has decided on, whatever was begun.
+    /// Makes the transfers that the evaluator has decided on, whatever was started.
     pub(super) fn follow(&mut self, plan: OtPlan) {
         if plan != self.terms.plan {
             match plan {
@@ -26,7 +26,7 @@ impl GarblerCore {
         self.terms.plan = plan;
     }
 
-    /// Begins transfers anew; returns the base-OT message.
+    /// Starts the transfers again. Returns the base-OT message.
     fn restart(&mut self, plan: OtPlan, rng: &mut impl CryptoRng) -> Vec<u8> {
         let base = self.terms.config.base_ot;
         let nonce = &self.hello.nonce;
@@ -35,7 +35,7 @@ impl GarblerCore {
         setup
     }
 
-    /// Plans for a path that is known better now, if the hello has not left.
+    /// Plans for a path that is known now, if the hello has not been sent.
     pub(crate) fn set_path(
         &mut self,
         path: KnownPath,

@@ -1,4 +1,4 @@
-//! A garbler that changes the scheme it was made for.
+//! Changes of the garbler's scheme.
 
 use std::{collections::VecDeque, iter, num::NonZeroUsize};
 
@@ -16,19 +16,19 @@ use crate::{
     terms::Terms,
 };
 
-/// What garbles, and the threads that do so instead, if there are any.
+/// The garbler, and threads that garble instead of it, if any.
 pub(super) type Garblers = (Garbler, Option<GarblingThreads>);
 
-/// State that a garbler keeps until the hellos agree, if it may have to begin again.
+/// State that a garbler keeps until the hellos agree, if it may have to start again.
 pub(super) struct Undecided {
-    /// The seed of all labels, for the same labels under another scheme.
+    /// The seed of all labels. It gives the same labels under another scheme.
     seed: Zeroizing<[u8; 32]>,
-    /// This party's input bits that were fetched, for tables of another scheme.
+    /// This party's fetched input bits, for tables of another scheme.
     fetched: VecDeque<Bits>,
 }
 
 impl Undecided {
-    /// Returns what to keep, unless there is nothing to decide.
+    /// Returns the state to keep, if the scheme is not decided.
     pub(super) fn new(terms: &Terms, seed: &Zeroizing<[u8; 32]>) -> Option<Self> {
         let may_begin_again = terms.is_eager || terms.config.allowed_schemes().len() > 1;
         may_begin_again.then(|| Self {
@@ -42,7 +42,7 @@ impl Undecided {
     }
 }
 
-/// Makes what garbles with one seed, under the scheme of `params`.
+/// Makes the garblers with one seed, under the scheme of `params`.
 pub(super) fn garblers(
     terms: &Terms,
     params: Params,
@@ -80,7 +80,7 @@ pub(super) fn garblers(
 }
 
 impl GarblerCore {
-    /// Prefers another scheme, if the hello has not left.
+    /// Prefers another scheme, if the hello has not been sent.
     pub(crate) fn prefer_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
         if self.setup.is_none() {
             return Ok(());
@@ -89,12 +89,13 @@ impl GarblerCore {
         self.set_scheme(scheme)
     }
 
-    /// Says whether tables wait for the peer's hello because it may decide on the scheme.
+    /// Returns whether tables wait for the peer's hello, because it may decide on the scheme.
     pub(super) fn awaits_scheme(&self) -> bool {
         self.agreed.is_none() && !self.hello.begins_at_once()
     }
 
-    /// Does what both hellos come to. A garbler that has sent a hello and perhaps tables of another scheme begins again, and returns true.
+    /// Follows the agreement of both hellos. A garbler that has sent a hello, and perhaps tables of
+    /// another scheme, starts again and returns true.
     pub(super) fn follow_scheme(
         &mut self,
         scheme: Scheme,
@@ -106,7 +107,7 @@ impl GarblerCore {
             return Ok(true);
         }
         if begins_again {
-            // The evaluator is told of no other scheme, so it waits for no second hello.
+            // The evaluator sees only this scheme, so it waits for no second hello.
             self.hello.settle_scheme(scheme);
         }
         if scheme != self.terms.config.scheme {
@@ -116,8 +117,8 @@ impl GarblerCore {
         Ok(false)
     }
 
-    /// Garbles under another scheme, before any table was made. The labels of inputs and their offset stay what they are: they depend
-    /// on the seed alone, whatever the scheme with free XOR.
+    /// Garbles under another scheme, before any table was made. The labels of inputs and delta stay
+    /// the same, because they depend on the seed only under all schemes with free XOR.
     fn set_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
         let Some(undecided) = &self.undecided else {
             return Ok(());
@@ -131,8 +132,8 @@ impl GarblerCore {
         Ok(())
     }
 
-    /// Sends a second hello and garbles with fresh secrets. Nothing may be used again: two garblings of the same labels, or with one
-    /// start value, weaken each other.
+    /// Sends a second hello and garbles with fresh secrets. No secret may be reused: two garblings
+    /// with the same labels or the same start value weaken each other.
     fn begin_again(&mut self, scheme: Scheme, theirs: &[u8]) -> Result<(), SessionError> {
         let mut rng = SecretRng::from_seed(*self.late);
         let mut hello = self.hello.clone();

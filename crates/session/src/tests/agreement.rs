@@ -1,4 +1,4 @@
-//! Parties that propose different things.
+//! Tests of parties whose proposals differ.
 
 use transpute_circuit::InputSplit;
 use transpute_garble::Scheme;
@@ -7,7 +7,7 @@ use transpute_ot::BaseOt;
 use super::{Pair, Setup, chain, random_inputs};
 use crate::{OutputPolicy, Role, SessionError, error::Field};
 
-/// Both sides must name the field, or hear of it from the other.
+/// Checks that both sides report the field, or learn it from the peer.
 fn check(field: Field, change: impl FnOnce(&mut Setup)) {
     let circuit = chain(50);
     let ours = Setup::new(&circuit, random_inputs(&circuit, 2, 1));

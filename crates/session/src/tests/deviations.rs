@@ -1,4 +1,4 @@
-//! An evaluator that deviates in its oblivious transfers is caught before it learns anything.
+//! Tests of deviating evaluators, which must be detected before they learn anything.
 
 use transpute_circuit::{Circuit, Gate, Op};
 use transpute_garble::Scheme;
@@ -7,11 +7,11 @@ use transpute_ot::{Extension, OtError};
 use super::{Ends, Pair, Setup, random_inputs};
 use crate::{FrameKind, OtChoice, OutputPolicy, Role, SessionError, session::Core};
 
-/// Transfers of one run, and AND gates that each have an output of their own.
+/// Transfers of one run, and AND gates with an output each.
 const TRANSFERS: u32 = 64;
 
-/// The circuit for which the attack is the fastest: every output depends on one input bit of the
-/// evaluator, so bits of the offset can be tried one transfer at a time.
+/// Returns the circuit for which the attack is the fastest. Every output depends on one input bit
+/// of the evaluator, so bits of delta can be tried one transfer at a time.
 fn setup(scheme: Scheme, kind: Extension) -> Setup {
     let gates = (0..TRANSFERS).map(|i| Gate {
         op: Op::And,
@@ -36,10 +36,10 @@ fn run(setup: &Setup, change: fn(&mut [u8])) -> Ends {
     pair.run(&mut |_, frame| vec![frame])
 }
 
-/// Flips the choice of each transfer in two groups of columns: an evaluator that is not caught
-/// learns their bits of the offset.
+/// Flips the choice of each transfer in two groups of columns. An undetected evaluator learns their
+/// bits of delta.
 fn flip_two_groups_per_transfer(corrections: &mut [u8]) {
-    // A block of the transfers and a sacrificed one.
+    // A block of the transfers, and a sacrificed one.
     let groups = corrections.len() / 32;
     for transfer in 0..TRANSFERS as usize {
         for group in [2 * transfer % groups, (2 * transfer + 1) % groups] {
@@ -50,8 +50,8 @@ fn flip_two_groups_per_transfer(corrections: &mut [u8]) {
 
 fn flip_nothing(_: &mut [u8]) {}
 
-/// The attack of one flipped choice in each of 128 columns, by which the evaluator would learn
-/// the whole offset from one run and with it the garbler's inputs and any output it likes.
+/// The attack of one flipped choice in each of 128 columns. Undetected, the evaluator would learn
+/// all of delta from one run, and with it the garbler's inputs and a forgery of any output.
 #[test]
 fn flipped_columns_are_caught_before_anything_is_revealed() {
     for scheme in Scheme::ALL {
@@ -75,12 +75,12 @@ fn flipped_columns_are_caught_before_anything_is_revealed() {
     }
 }
 
-/// In later segments too: labels of the first ones were sent, and no output of any evaluation whose
-/// transfers were not checked.
+/// The check also holds back outputs in later segments: labels of the first ones were sent, and no
+/// output of an evaluation with unchecked transfers.
 #[test]
 fn an_output_is_decoded_only_after_the_check_of_its_transfers() {
     for kind in Extension::ALL {
-        // 200 evaluations, 12,800 transfers, two segments.
+        // 200 evaluations have 12,800 transfers in two segments.
         let mut setup = setup(Scheme::HalfGates, kind);
         setup.inputs = random_inputs(&setup.circuit, 200, 6);
         setup.config.batch = 200;

@@ -1,7 +1,7 @@
 //! Compares `docs/protocol.md` with the code.
 //!
-//! Every expected number is read from encoded messages or from the enums, so a change of the code makes
-//! these tests fail until the document follows.
+//! Every expected number is read from encoded messages or from the enums. So a change of the code
+//! makes these tests fail until the document follows.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ fn number_after(text: &str, before: &str) -> u64 {
     (digits.parse()).unwrap_or_else(|_| panic!("no number behind {before:?}: {text}"))
 }
 
-/// Reads a list like "1 version, 2 role": what each code stands for.
+/// Parses a list like "1 version, 2 role" into names by code.
 fn codes(list: &str) -> BTreeMap<u8, String> {
     (list.split([',', ';']))
         .map(|entry| {
@@ -56,14 +56,14 @@ fn codes(list: &str) -> BTreeMap<u8, String> {
         .collect()
 }
 
-/// Returns what stands between two texts of the document.
+/// Returns the text between two texts of the document.
 fn between(text: &'static str, start: &str, end: &str) -> &'static str {
     let (_, rest) = (text.split_once(start)).unwrap_or_else(|| panic!("no {start:?}"));
     let (found, _) = (rest.split_once(end)).unwrap_or_else(|| panic!("no {end:?}"));
     found
 }
 
-/// Returns the payload of the first frame of a run that a garbler sends.
+/// Returns the payload of a garbler's first frame of a run.
 fn first_hello() -> Vec<u8> {
     let setup = Setup::new(&chain(1), random_inputs(&chain(1), 1, 1));
     let ends = Pair::new(&setup, &setup).run(&mut |_, frame| vec![frame]);

@@ -1,4 +1,4 @@
-//! Flights and bytes of a cold run on a connection of its own.
+//! Tests of the flights and bytes of a cold run on a connection of its own.
 
 use transpute_circuit::{Circuit, InputSplit, generators};
 use transpute_ot::{BaseOt, Extension};
@@ -6,8 +6,9 @@ use transpute_ot::{BaseOt, Extension};
 use super::{Pair, Setup, chain, random_inputs, schemes::half_round_trips};
 use crate::{FrameKind, OtChoice, Role};
 
-/// A cold run: half round trips until the evaluator has its output, and for each direction the frames and the bytes of hello, transfers, tables,
-/// outputs and the end, without the tags and the frames of the connection.
+/// A cold run: half round trips until the evaluator has its output, and the frames and bytes of
+/// each direction. They cover hello, transfers, tables, outputs and the end, without tags and the
+/// frames of the connection.
 struct Case {
     circuit: Circuit,
     evaluations: usize,
@@ -100,7 +101,7 @@ fn nobody_waits_for_the_opening_of_the_peer() {
         assert_eq!(first[0].kind, FrameKind::Open);
         assert_eq!(first[1].kind, FrameKind::Hello);
         assert_eq!(first[2].kind, FrameKind::OtSetup);
-        // Further than the 1 MiB that every side takes before it knows the peer.
+        // More than the 1 MiB that every side accepts before it knows the peer.
         let tables = bytes(FrameKind::Tables);
         assert_eq!(tables > 2 << 20, role == Role::Garbler, "{tables}");
     }

@@ -1,4 +1,4 @@
-//! Links and peers that do wrong.
+//! Tests of faulty links and malicious peers.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn setups() -> Vec<Setup> {
     ]
 }
 
-/// Runs with the `target`-th frame replaced by what `change` makes of it; returns how it ended.
+/// Runs with the `target`-th frame replaced by the result of `change`. Returns both ends.
 fn run_with(setup: &Setup, target: usize, change: &dyn Fn(Frame) -> Vec<Frame>) -> Ends {
     let mut count = 0;
     Pair::new(setup, setup).run(&mut |_, frame| {
@@ -51,7 +51,7 @@ fn frame_count(setup: &Setup) -> usize {
     ends.delivered.len()
 }
 
-/// No side may end well.
+/// Asserts that no side succeeds.
 fn assert_caught(ends: &Ends, what: &str) {
     for role in [Role::Garbler, Role::Evaluator] {
         assert!(ends.of(role).is_err(), "{what}: the {role} noticed nothing");
@@ -66,7 +66,7 @@ fn every_flipped_bit_is_caught() {
             for place in [0.0, 0.37, 0.99] {
                 let ends = run_with(&setup, target, &|frame| vec![flipped(frame, place)]);
                 let kind = ends.delivered[target].1.kind;
-                // The evaluator is done when it has sent the last frame of all.
+                // The evaluator has ended when it has sent the last frame.
                 if target == frames - 1 {
                     assert!(ends.garbler.is_err());
                     continue;
@@ -84,7 +84,8 @@ fn frames_dropped_doubled_or_swapped_are_caught() {
         let frames = frame_count(&setup);
         for target in 0..frames {
             if target == frames - 1 {
-                // Behind the last frame of all nobody listens; without it the garbler waits.
+                // A change of the last frame has no effect, because the receiver has ended. Without
+                // it, the garbler waits.
                 let ends = run_with(&setup, target, &|_| vec![]);
                 assert!(ends.garbler.is_err());
                 continue;
@@ -97,15 +98,15 @@ fn frames_dropped_doubled_or_swapped_are_caught() {
                 Role::Garbler => &doubled.evaluator,
                 Role::Evaluator => &doubled.garbler,
             };
-            // Behind the end of the session nobody listens, and behind the evaluator's last word it
-            // does not hear of the garbler's error.
+            // A change after the end of the session has no effect. After the evaluator's last
+            // frame, it does not receive the garbler's error.
             assert!(
                 receiver.is_err() || frame.kind == FrameKind::Finish,
                 "doubled {target} {:?}",
                 frame.kind
             );
         }
-        // Swap each pair of neighbours in the garbler's direction that differ.
+        // Swaps each pair of differing neighbours in the garbler's direction.
         for target in 0..frames {
             let (mut count, mut held) = (0, None);
             let mut swapped = false;
@@ -168,8 +169,7 @@ fn frames_behind_the_end_are_refused() {
     }
 }
 
-/// Over an encrypted link nothing but the output check stands between a garbler's bad tables and a
-/// wrong output.
+/// Over an encrypted link, only the output check protects against a garbler's wrong tables.
 #[test]
 fn bad_tables_are_caught_by_the_output_check_and_only_by_it() {
     let tamper = |setup: &Setup| {
@@ -208,7 +208,7 @@ fn tables_beyond_the_agreed_lead_are_refused() {
     let mut ours = Setup::new(&circuit, random_inputs(&circuit, 2, 1));
     ours.config.chunk_len = 512;
     ours.config.table_lead = 2000;
-    // The evaluator's questions never arrive, and the garbler's tables arrive three times over.
+    // The evaluator's requests never arrive, and the garbler's tables arrive three times.
     let mut number = 0u64;
     let ends = Pair::new(&ours, &ours).run(&mut |_, frame| match frame.kind {
         Kind::OtReply => vec![],
@@ -235,7 +235,7 @@ fn tables_beyond_the_agreed_lead_are_refused() {
     );
 }
 
-/// Chunks that are too short would hardly count against the lead.
+/// Chunks that are too short would hardly count towards the window.
 #[test]
 fn chunks_of_a_wrong_length_are_refused_before_they_can_be_evaluated() {
     let circuit = chain(400);
@@ -303,7 +303,7 @@ fn any_frame() -> impl Strategy<Value = Frame> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever is put in anywhere, nobody panics and nobody ends well with a wrong output.
+    /// Whatever is inserted anywhere, no side panics, and no side succeeds with a wrong output.
     #[test]
     fn inserted_frames_do_no_harm(
         which in 0usize..4,

@@ -1,4 +1,4 @@
-//! A side that expects one run, and a side that expects many.
+//! Tests of a side that expects one run against a side that expects many.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::{
     Role, RunReport,
 };
 
-/// Runs a single run against a connection for many. With `serves`, the latter calls when it hears of the run. Returns the reports of both.
+/// Executes a single run against a connection for many. With `serves`, the latter calls after the
+/// peer's call has arrived. Returns the reports of both.
 fn run(setup: &Setup, role: Role, config: ConnectionConfig, serves: bool) -> [RunReport; 2] {
     let other = match role {
         Role::Garbler => Role::Evaluator,
@@ -103,7 +104,7 @@ fn a_single_run_meets_a_connection_for_many_and_does_its_own_transfers() {
                             assert_eq!(reports[0].ot, reports[1].ot);
                             assert_ne!(reports[0].ot, OtPlan::Pool);
                             let (plan, _) = setup.config.plan(8 * evaluations as u64).unwrap();
-                            // A peer that calls first may have begun direct transfers.
+                            // A peer that calls first may have started direct transfers.
                             assert!(
                                 reports[0].ot == plan || (!serves && role == Role::Garbler),
                                 "{}",
@@ -117,7 +118,8 @@ fn a_single_run_meets_a_connection_for_many_and_does_its_own_transfers() {
     }
 }
 
-/// The garbler has sent more than the evaluator takes when it learns of the evaluator's window: it begins again.
+/// The garbler has sent more than the evaluator accepts when it learns of the evaluator's window.
+/// It starts again.
 #[test]
 fn a_garbler_that_has_run_too_far_ahead_begins_again() {
     let circuit = chain(6000);

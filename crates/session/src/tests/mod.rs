@@ -1,4 +1,4 @@
-//! Two sides of a connection for one run joined in memory, frame by frame.
+//! Tests of two sides of a connection for one run, joined in memory frame by frame.
 
 mod agreement;
 mod chain;
@@ -28,16 +28,16 @@ use crate::{
     Role, RunId, SessionError, session::Session,
 };
 
-/// Compiles only if values of the type are wiped when they are dropped.
+/// Compiles only if values of the type are wiped on drop.
 const fn wiped_on_drop<T: zeroize::ZeroizeOnDrop>() {}
 
-// Generators have the key of all that they draw, hashes a block of what they read.
+// Generators contain the key of all that they draw, and hashes contain a block of their input.
 const _: () = {
     wiped_on_drop::<crate::SecretRng>();
     wiped_on_drop::<sha2::Sha256>();
 };
 
-/// What one side needs to start.
+/// The inputs and settings of one side.
 #[derive(Clone)]
 struct Setup {
     circuit: Circuit,
@@ -98,7 +98,7 @@ impl Setup {
         single
     }
 
-    /// Returns why one side cannot start.
+    /// Returns the error of a side that cannot start.
     fn start_error(&self, role: Role) -> Option<SessionError> {
         match self.start(role, 1).connection.next_event() {
             Some(Event::Ended(_, Err(error))) => Some(error),
@@ -106,7 +106,7 @@ impl Setup {
         }
     }
 
-    /// Runs both sides with nothing in between and checks all outputs.
+    /// Runs both sides without changes in between, and checks all outputs.
     fn check(&self) {
         let ends = Pair::new(self, self).run(&mut |_, frame| vec![frame]);
         for role in [Role::Garbler, Role::Evaluator] {
@@ -125,11 +125,11 @@ impl Setup {
     }
 }
 
-/// How each side ended.
+/// The end of each side.
 struct Ends {
     garbler: Result<Vec<Output>, SessionError>,
     evaluator: Result<Vec<Output>, SessionError>,
-    /// Frames delivered, by the role that sent them.
+    /// Delivered frames, by the role of their sender.
     delivered: Vec<(Role, Frame)>,
 }
 
@@ -152,13 +152,13 @@ struct Single {
     role: Role,
     connection: Connection,
     run: RunId,
-    /// As they were last.
+    /// The last state of the run.
     plan: OtPlan,
     scheme: Scheme,
 }
 
 impl Single {
-    /// Returns the session of the run, while that is under way.
+    /// Returns the session of the run while it is active.
     fn session(&mut self) -> &mut Session {
         let run = self.run;
         self.connection.session(run).expect("the run is under way")
@@ -173,16 +173,16 @@ impl Single {
     }
 }
 
-/// One side with what is on its way to it.
+/// One side with the frames in flight to it.
 struct Side {
     single: Single,
     arriving: VecDeque<Frame>,
     outputs: Vec<Output>,
     /// `Some` once the run is over.
     end: Option<Result<(), SessionError>>,
-    /// Whether the connection is over.
+    /// The connection has ended.
     is_over: bool,
-    /// Bytes sent, of all frames.
+    /// Bytes of all sent frames.
     sent: u64,
 }
 
@@ -211,13 +211,13 @@ impl Pair {
         }
     }
 
-    /// Runs to the end of both sides; `between` decides what becomes of each frame, which it sees without its tag. It does not see
-    /// what closes the connection.
+    /// Runs to the end of both sides. `between` replaces each frame, which it sees without its tag.
+    /// It does not see the frames that close the connection.
     fn run(self, between: &mut dyn FnMut(Role, Frame) -> Vec<Frame>) -> Ends {
         self.run_to(between, &mut |_| {})
     }
 
-    /// Runs to the end of both sides and shows them.
+    /// Runs to the end of both sides. Returns them.
     fn run_to(
         mut self,
         between: &mut dyn FnMut(Role, Frame) -> Vec<Frame>,
@@ -249,7 +249,7 @@ impl Pair {
                 break;
             }
             if !worked {
-                // Nothing is on its way and nobody has anything to say: the link closes.
+                // No frame is in flight and no side has work: the link closes.
                 for side in &mut self.sides {
                     side.end.get_or_insert(Err(SessionError::Closed));
                     side.is_over = true;
@@ -275,7 +275,7 @@ impl Pair {
 }
 
 impl Side {
-    /// Works until it waits; returns what it sent.
+    /// Works until it waits. Returns the sent frames.
     fn step(&mut self) -> Vec<Frame> {
         let mut out = Vec::new();
         self.collect();
@@ -326,10 +326,11 @@ impl Side {
     }
 }
 
-/// In the tag of a frame: its sender garbles.
+/// Bit in the tag of a frame: its sender garbles.
 const GARBLES: u8 = 0x80;
 
-/// Returns a frame of the run without its tag, or the opening; `None` for the other frames of the connection.
+/// Returns a frame of the run without its tag, or the opening. `None` for other frames of the
+/// connection.
 fn untagged(frame: &Frame) -> Option<Frame> {
     if frame.kind == FrameKind::Open {
         return Some(frame.clone());
@@ -341,7 +342,7 @@ fn untagged(frame: &Frame) -> Option<Frame> {
     })
 }
 
-/// Puts the tag of the run on a frame that this role sends.
+/// Adds the tag of the run to a frame that this role sends.
 fn tagged(role: Role, frame: Frame) -> Frame {
     if matches!(frame.kind, FrameKind::Open | FrameKind::Alive) {
         return frame;
@@ -354,7 +355,7 @@ fn tagged(role: Role, frame: Frame) -> Frame {
     }
 }
 
-/// Returns a frame with one bit of its payload flipped, at a part of its length.
+/// Returns a frame with one bit of its payload flipped, at a fraction of its length.
 fn flipped(frame: Frame, place: f64) -> Frame {
     let mut payload = frame.payload.to_vec();
     if !payload.is_empty() {
@@ -367,14 +368,14 @@ fn flipped(frame: Frame, place: f64) -> Frame {
     }
 }
 
-/// Cuts bytes into frames.
+/// Splits bytes into frames.
 fn frames(bytes: &[u8]) -> Vec<Frame> {
     let mut decoder = FrameDecoder::new();
     decoder.buffer().extend_from_slice(bytes);
     std::iter::from_fn(|| decoder.next_frame().unwrap()).collect()
 }
 
-/// A random circuit with two input values, every kind of gate, and outputs anywhere.
+/// A random circuit with two input values, every kind of gate, and random outputs.
 fn circuits(gates: usize) -> impl Strategy<Value = Circuit> {
     (1..40u32, 0..40u32, 1..30usize).prop_flat_map(move |(first, second, outputs)| {
         let gate = (0..8u8, any::<u32>(), any::<u32>());

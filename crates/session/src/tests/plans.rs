@@ -1,8 +1,10 @@
-//! Agreement on how oblivious transfers are done, by the settings of both parties.
+//! Tests of the agreement on oblivious transfers, by the settings of both parties.
 
 use std::time::Duration;
 
 use transpute_ot::{BaseOt, Extension};
+
+use transpute_units::{Bandwidth, KnownDirection};
 
 use super::{Pair, Setup, chain, random_inputs};
 use crate::{KnownPath, OtChoice, OtPlan, Role, SessionError, error::Field};
@@ -10,9 +12,9 @@ use crate::{KnownPath, OtChoice, OtPlan, Role, SessionError, error::Field};
 /// A setting of one party.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Wish {
-    /// No demand; this side's prediction is direct transfers.
+    /// No demand; this side predicts direct transfers.
     AutoDirect,
-    /// No demand; this side's prediction is an extension.
+    /// No demand; this side predicts an extension.
     AutoExtension,
     Direct,
     Iknp,
@@ -39,9 +41,9 @@ impl Wish {
         if self == Self::AutoExtension {
             // So slow towards the garbler that the keys of direct transfers take too long.
             setup.config.path = Some(KnownPath {
-                rtt: Duration::from_millis(1),
-                to_garbler: Some(1e4),
-                to_evaluator: Some(1e9),
+                rtt: Some(Duration::from_millis(1)),
+                to_peer: KnownDirection::of_rate(Bandwidth::from_bytes_per_second(1e4)),
+                from_peer: KnownDirection::of_rate(Bandwidth::from_bytes_per_second(1e9)),
             });
         }
         setup
@@ -57,9 +59,9 @@ impl Wish {
     }
 }
 
-/// The agreed plans: a row for each setting of the garbler, a column for each of the evaluator, in the
-/// order of [`Wish::ALL`]. `d` direct, `i` and `s` an extension that is demanded, `x` the extension that the
-/// evaluator predicts, `-` a refusal.
+/// The agreed plans: a row for each setting of the garbler, a column for each of the evaluator, in
+/// the order of [`Wish::ALL`]. `d` is direct, `i` and `s` are demanded extensions, `x` is the
+/// extension that the evaluator predicts, `-` is a refusal.
 const AGREED: [&str; 5] = ["dxdis", "dxdis", "ddd--", "ii-i-", "ss--s"];
 
 #[test]

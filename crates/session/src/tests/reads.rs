@@ -1,4 +1,4 @@
-//! Labels of the evaluator's inputs: in the order in which they are read, and as the transfers give them.
+//! Tests of the labels of the evaluator's inputs: the order of requests, and adopted labels.
 
 use std::{collections::VecDeque, iter, num::NonZeroUsize};
 
@@ -9,7 +9,8 @@ use transpute_ot::Extension;
 use super::{Ends, Pair, Setup, random_inputs};
 use crate::{Frame, FrameKind, OtChoice, Role, SessionError, session::Core};
 
-/// The smallest of many values, which reads inputs all along: 4,000 bits of the evaluator.
+/// The smallest of many values, a circuit that reads inputs until its end: 4,000 bits of the
+/// evaluator.
 fn setup(evaluations: usize, seed: u64) -> Setup {
     let circuit = catalogue::named("min-of-candidates:400x20").unwrap();
     let mut setup = Setup::new(&circuit, random_inputs(&circuit, evaluations, seed));
@@ -36,7 +37,7 @@ fn run(setup: &Setup) -> Ends {
 #[test]
 fn what_the_garbler_has_not_made_is_not_answered() {
     for scheme in [Scheme::HalfGates, Scheme::FixedKey, Scheme::ThreeHalves] {
-        // Two groups and three evaluations one by one.
+        // Two groups and three single evaluations.
         let mut setup = setup(19, 1);
         setup.config.scheme = scheme;
         let transfers = 19 * 4000;
@@ -75,7 +76,8 @@ fn any_lead_and_any_chunk_come_to_an_end() {
     }
 }
 
-/// Where the garbler's labels are sent, tables count until a group has all its labels, which are more than are asked for ahead.
+/// If the garbler's labels are sent, tables count until a group has all its labels, which are more
+/// than are requested ahead.
 #[test]
 fn a_short_lead_gets_all_labels_of_a_group_that_needs_them() {
     for lead in [0, 1 << 14, 1 << 20] {
@@ -103,7 +105,7 @@ fn helpers_do_with_labels_that_are_answered() {
     }
 }
 
-/// Who asks for labels without end makes the garbler hold them, up to a limit.
+/// Endless requests would make the garbler hold labels. They are limited.
 #[test]
 fn nobody_asks_without_end() {
     let mut setup = setup(200, 5);
@@ -124,9 +126,9 @@ fn nobody_asks_without_end() {
         }
     }
     garbler.step();
-    // From here on the evaluator reads nothing, so that the garbler makes nothing.
+    // From here on, the evaluator reads nothing, so the garbler makes nothing.
     questions.extend(iter::repeat_with(|| evaluator.step()).take(1000).flatten());
-    // What was garbled ahead, the labels of two groups and the window.
+    // The labels that were garbled ahead, those of two groups, and the window.
     let refused = questions
         .into_iter()
         .enumerate()

@@ -1,4 +1,4 @@
-//! Runs that go well.
+//! Tests of runs that succeed.
 
 use proptest::prelude::*;
 use transpute_circuit::{Bits, InputSplit, generators};
@@ -79,7 +79,7 @@ fn parties_without_inputs_take_part() {
 
 #[test]
 fn batches_cross_every_window() {
-    // 8 choices per evaluation: transfers and evaluations are cut in different places.
+    // 8 choices per evaluation: transfers and evaluations are cut at different positions.
     let circuit = chain(3);
     for scheme in Scheme::ALL {
         let mut setup = Setup::new(&circuit, random_inputs(&circuit, 5000, 11));
@@ -163,7 +163,7 @@ fn threads_make_the_same_bytes_in_the_same_order() {
                 setup.config.threads = threads.try_into().unwrap();
                 setup.check();
                 let ends = Pair::new(&setup, &setup).run(&mut |_, frame| vec![frame]);
-                // How requests and answers fall in between is not determined.
+                // The position of requests and answers between them is not determined.
                 [FrameKind::Tables, FrameKind::Decode, FrameKind::Output].map(|kind| {
                     let told = ends.delivered.iter().map(|(_, frame)| frame);
                     let told = told.filter(|frame| frame.kind == kind);
@@ -201,7 +201,7 @@ fn a_wrong_table_is_noticed_whoever_evaluates() {
             });
             assert!(seen > number);
             assert!(
-                // The end of the stream may be there before the chunk is looked at.
+                // The end of the stream may arrive before the chunk is checked.
                 matches!(
                     ends.evaluator,
                     Err(SessionError::Garble(_) | SessionError::Transcript)
@@ -258,7 +258,7 @@ proptest! {
     }
 }
 
-/// Fails when a byte on the wire changes; then the version of the protocol and `docs/protocol.md`
+/// Fails when a byte on the wire changes. Then the version of the protocol and `docs/protocol.md`
 /// must change too.
 #[test]
 fn the_wire_format_is_the_documented_one() {
@@ -266,7 +266,7 @@ fn the_wire_format_is_the_documented_one() {
     let mut hasher = blake3::Hasher::new();
     let mut add = |garbler: &Setup, evaluator: &Setup| {
         let ends = Pair::new(garbler, evaluator).run(&mut |_, frame| vec![frame]);
-        // One direction after the other: how the two interleave is no part of the format.
+        // One direction after the other, because the interleaving is not part of the format.
         for role in [Role::Garbler, Role::Evaluator] {
             for (_, frame) in ends.delivered.iter().filter(|(from, _)| *from == role) {
                 hasher.update(&[frame.kind as u8]);
@@ -279,7 +279,7 @@ fn the_wire_format_is_the_documented_one() {
     for scheme in Scheme::ALL {
         for ot in OT_CHOICES {
             for base_ot in BaseOt::ALL {
-                // A group side by side and single ones.
+                // A group of eight and single evaluations.
                 let mut setup = Setup::new(&circuit, random_inputs(&circuit, 10, 1));
                 setup.config.scheme = scheme;
                 setup.config.ot = ot;
@@ -289,7 +289,7 @@ fn the_wire_format_is_the_documented_one() {
             }
         }
     }
-    // A garbler that begins again, within its first chunk.
+    // A garbler that starts again within its first chunk.
     let evaluator = Setup::new(&circuit, random_inputs(&circuit, 1, 1));
     let mut garbler = evaluator.clone();
     garbler.config.scheme = Scheme::ThreeHalves;

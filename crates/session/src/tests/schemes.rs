@@ -1,18 +1,18 @@
-//! Agreement on the garbling scheme, by what both parties allow and which of them decides.
+//! Tests of the agreement on the garbling scheme, by the allowed schemes and the deciding party.
 
 use transpute_garble::Scheme;
 
 use super::{Pair, Setup, chain, random_inputs, tagged};
 use crate::{Frame, FrameKind, OtChoice, Output, Role, SchemeSet, SessionError, error::Field};
 
-/// What one party is told: the scheme that it prefers, and the others that it allows.
+/// The settings of one party: its preferred scheme, and the others that it allows.
 #[derive(Clone, Copy, Debug)]
 struct Wish(Scheme, SchemeSet);
 
 const FREE_XOR: [Scheme; 3] = [Scheme::HalfGates, Scheme::FixedKey, Scheme::ThreeHalves];
 
 impl Wish {
-    /// All single schemes, and all sets of several with every preference.
+    /// Returns all single schemes, and all sets of several with every preference.
     fn all() -> Vec<Self> {
         let mut all: Vec<Self> = (Scheme::ALL.into_iter())
             .map(|scheme| Self(scheme, SchemeSet::of(&[scheme])))
@@ -42,7 +42,7 @@ impl Wish {
     }
 }
 
-/// Runs both sides; returns the scheme of each at the end, and the outcomes.
+/// Runs both sides. Returns the scheme of each at the end, and the results.
 fn run(garbler: &Setup, evaluator: &Setup) -> (Vec<Scheme>, super::Ends) {
     let mut schemes = Vec::new();
     let pair = Pair::new(garbler, evaluator);
@@ -112,8 +112,8 @@ fn what_both_allow_and_the_connector_prefers_is_done_whoever_garbles() {
     }
 }
 
-/// Counts half round trips from both parties being connected until the evaluator has its output. In each, what was sent arrives, and both sides
-/// do all that they can.
+/// Counts half round trips from the connection of both parties to the evaluator's output. In each,
+/// all sent frames arrive, and both sides do all possible work.
 pub(super) fn half_round_trips(garbler: &Setup, evaluator: &Setup) -> usize {
     let mut pair = Pair::new(garbler, evaluator);
     let mut sent = [pair.sides[0].step(), pair.sides[1].step()];
@@ -151,11 +151,13 @@ fn a_choice_of_the_scheme_costs_no_round_trip() {
                     assert_eq!(halves(auto(preferred), auto(other), connects), base);
                 }
             }
-            // The listener allows one scheme, and a garbler that connects may have begun with another one.
+            // The listener allows one scheme. A garbler that connects may have started with another
+            // one.
             let evaluator = halves(half_gates, auto(preferred), Role::Evaluator);
             assert_eq!(evaluator, base);
             let garbler = halves(auto(preferred), half_gates, Role::Garbler);
-            // With an extension its base-OT message leaves half a round trip later. Direct transfers have waited for the evaluator anyway.
+            // With an extension, its base-OT message is sent half a round trip later. Direct
+            // transfers have waited for the evaluator anyway.
             let begins_again = preferred != Scheme::HalfGates;
             let more = usize::from(begins_again && base == 3);
             assert_eq!(garbler, base + more, "{preferred}");
@@ -163,7 +165,7 @@ fn a_choice_of_the_scheme_costs_no_round_trip() {
     }
 }
 
-/// Returns a hello that allows other schemes than it did.
+/// Returns a hello with other allowed schemes.
 fn with_schemes(frame: &Frame, preferred: u8, allowed: u8) -> Frame {
     let mut payload = frame.payload.to_vec();
     (payload[1], payload[2]) = (preferred, allowed);
@@ -207,7 +209,8 @@ fn a_peer_that_prefers_what_it_may_not_gets_nothing() {
                 assert!(allowed.contains(scheme), "{role}: {scheme}");
                 let which = format!("{role}, {connects} connects: {preferred} of {set:#x}");
                 match ends.of(role) {
-                    // The hellos differ, so nothing decodes unless the lie is the truth.
+                    // The hellos differ, so nothing decodes unless the changed hello is equal to
+                    // the true one.
                     Ok(_) => assert_eq!((preferred, set), (0, allowed.code()), "{which}"),
                     Err(SessionError::Disagreement { field, .. }) => {
                         assert_eq!(*field, Field::Scheme, "{which}");
@@ -228,7 +231,7 @@ fn a_garbler_begins_again_once_and_within_the_lead() {
     setup.config.chunk_len = 64;
     let garbler = Wish(Scheme::ThreeHalves, SchemeSet::RECOMMENDED).apply(&setup, true);
     let evaluator = Wish(Scheme::HalfGates, SchemeSet::EMPTY).apply(&setup, false);
-    // A second hello like the first.
+    // A second hello that equals the first.
     let mut first = None;
     let ends = Pair::new(&garbler, &evaluator).run(&mut |from, frame| {
         if from == Role::Garbler && frame.kind == FrameKind::Hello {
@@ -243,7 +246,7 @@ fn a_garbler_begins_again_once_and_within_the_lead() {
             ..
         })
     ));
-    // Tables without end.
+    // Endless tables.
     let mut session = evaluator.start(Role::Evaluator, 2).connection;
     let mut opening = Pair::new(&garbler, &evaluator).sides[0].step();
     let tables = (opening
@@ -260,7 +263,7 @@ fn a_garbler_begins_again_once_and_within_the_lead() {
     };
     let chunk = tagged(Role::Garbler, chunk);
     let taken = (0..1000).take_while(|_| session.handle(chunk.clone()).is_ok());
-    // The run needs less than the 1 MiB that every side has.
+    // The run needs less than the 1 MiB that every side accepts.
     assert_eq!(taken.count(), 1 + 2);
 }
 

@@ -1,4 +1,4 @@
-//! What a run is expected to send, and what it sends.
+//! Tests that a run sends its expected traffic.
 
 use proptest::prelude::*;
 use transpute_circuit::{InputSplit, Program};
@@ -22,8 +22,9 @@ fn measure(setup: &Setup) -> (ExpectedTraffic, OtPlan, [u64; 2]) {
     (expected, plan, sent)
 }
 
-/// Compares what is expected with what was sent: the evaluator's bytes exactly, the garbler's with their bounds, which may be apart by
-/// the answers that need no bytes and the chunks that are not full.
+/// Compares the expected traffic with the sent bytes: the evaluator's exactly, and the garbler's
+/// with their bounds. The bounds may differ by the answers that need no bytes and the chunks that
+/// are not full.
 fn check(setup: &Setup) {
     let (expected, plan, [garbler, evaluator]) = measure(setup);
     let context = format!("{:?}", setup.config);
@@ -89,7 +90,7 @@ fn transfers_with_large_keys_are_counted() {
     }
 }
 
-/// Evaluations in one group share the bytes that their bits fill in part.
+/// Evaluations in one group share partly filled bytes.
 #[test]
 fn bits_of_grouped_tables_are_counted() {
     for gates in 1..9 {

@@ -1,9 +1,11 @@
-//! Oblivious transfers: what base OT rests on, and who decides how they are done.
+//! Tests of oblivious transfers: the base OT, and the party that decides on the plan.
 
 use std::time::Duration;
 
 use transpute_garble::Scheme;
 use transpute_ot::{BaseOt, Extension};
+
+use transpute_units::{Bandwidth, KnownDirection};
 
 use super::{Pair, Setup, chain, random_inputs, runs::OT_CHOICES};
 use crate::{
@@ -17,7 +19,7 @@ fn setup(evaluations: usize, seed: u64) -> Setup {
     setup
 }
 
-/// Runs both sides and checks the outputs; returns the plan that both have come to.
+/// Runs both sides and checks the outputs. Returns the agreed plan.
 fn run(garbler: &Setup, evaluator: &Setup) -> OtPlan {
     finish(Pair::new(garbler, evaluator), garbler)
 }
@@ -38,17 +40,17 @@ fn finish(pair: Pair, setup: &Setup) -> OtPlan {
     plans[0]
 }
 
-/// Paths that are worth different plans.
+/// Returns paths with different best plans.
 fn paths() -> [Option<KnownPath>; 4] {
     let slow = KnownPath {
-        rtt: Duration::from_millis(1),
-        to_garbler: Some(1e4),
-        to_evaluator: Some(1e9),
+        rtt: Some(Duration::from_millis(1)),
+        to_peer: KnownDirection::of_rate(Bandwidth::from_bytes_per_second(1e4)),
+        from_peer: KnownDirection::of_rate(Bandwidth::from_bytes_per_second(1e9)),
     };
     [
         None,
-        Some(KnownPath::of(Duration::ZERO)),
-        Some(KnownPath::of(Duration::from_millis(300))),
+        Some(KnownPath::of_rtt(Duration::ZERO)),
+        Some(KnownPath::of_rtt(Duration::from_millis(300))),
         Some(slow),
     ]
 }
@@ -106,7 +108,7 @@ fn two_parties_with_other_ideas_of_the_path_do_as_the_evaluator_thinks() {
                 assert_eq!(run(&garbler, &evaluator), plan);
                 seen.push(plan);
 
-                // The same if the path is known only when the link is there.
+                // The same if the path is known only after the connection.
                 let mut late = [Role::Garbler, Role::Evaluator].map(|role| {
                     let mut setup = garbler.clone();
                     setup.config.path = None;
@@ -136,21 +138,21 @@ fn a_path_that_is_known_too_late_changes_nothing() {
         for _ in 0..2 {
             single.connection.poll(&mut Vec::new(), true).unwrap();
         }
-        let path = KnownPath::of(Duration::from_secs(1));
+        let path = KnownPath::of_rtt(Duration::from_secs(1));
         single.connection.set_path(single.run, path).unwrap();
         single.note();
         assert_eq!(single.plan, before);
     }
 }
 
-/// Whatever a party says it does, nobody panics, and who ends well has the right outputs.
+/// Whatever plan a party claims, no side panics, and a side that succeeds has the right outputs.
 #[test]
 fn lies_about_the_plan_fail_cleanly() {
     for base_ot in BaseOt::ALL {
         for liar in [Role::Garbler, Role::Evaluator] {
             for ot in [OtChoice::Auto, OtChoice::Extension(Extension::Iknp)] {
                 let all = (0..=0x1f).chain([0x40, 0x80, 0x81, 0x91, 0x98, 0xc0, 0xff]);
-                // The large keys take their time.
+                // The large keys take a long time.
                 let is_one = |code: &u8| [0, 1, 0x12, 0x40, 0x81, 0x94].contains(code);
                 for code in all.filter(|code| base_ot == BaseOt::Ristretto255 || is_one(code)) {
                     let mut setup = setup(2, 11);
@@ -204,7 +206,7 @@ fn direct_transfers_take_one_round_trip_on_every_base() {
         let mut setup = setup(1, 14);
         setup.config.base_ot = base_ot;
         setup.config.output = OutputPolicy::Evaluator;
-        // Round by round: what is sent in one arrives in the next.
+        // In rounds: frames that are sent in one arrive in the next.
         let mut pair = Pair::new(&setup, &setup);
         let first: Vec<_> = (0..2).map(|end| pair.sides[end].step()).collect();
         for (end, frames) in first.into_iter().enumerate() {

@@ -1,6 +1,7 @@
 //! The load of the path over time.
 
 use transpute_netem::lab::Timeline;
+use transpute_units::Bandwidth;
 
 use super::{
     Cell,
@@ -63,9 +64,10 @@ fn panel(timeline: &Timeline, rate_mbit: Option<f64>) -> Panel {
         look: Look::Trace,
         points: (bytes.chunks(merged).enumerate())
             .map(|(number, chunk)| {
-                let bits = chunk.iter().map(|bytes| *bytes as f64 * 8.0).sum::<f64>();
+                let bytes = chunk.iter().map(|bytes| *bytes as f64).sum::<f64>();
                 // The last interval may be shorter. It counts as a full interval.
-                Point::at((number as f64 + 0.5) * step, bits / 1e6 / step)
+                let rate = Bandwidth::from_bytes_per_second(bytes / step);
+                Point::at((number as f64 + 0.5) * step, rate.megabits_per_second())
             })
             .collect(),
     };

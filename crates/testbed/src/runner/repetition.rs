@@ -13,6 +13,7 @@ use transpute_netem::{
     model::PathCounters,
     scenario::Scenario,
 };
+use transpute_units::Bandwidth;
 
 use super::{
     environment::Environments,
@@ -224,7 +225,10 @@ impl Bench<'_> {
             timeline: None,
             chosen: report.chosen(),
             selection: report.selection(),
-            achieved_mbit: payload_up_bytes as f64 * 8.0 / (runtime_ms.max(1e-3) * 1e3),
+            achieved_mbit: Bandwidth::from_bytes_per_second(
+                payload_up_bytes as f64 / (runtime_ms.max(1e-3) / 1e3),
+            )
+            .megabits_per_second(),
             limit: Limit::of(
                 &cell.scenario,
                 report.round_trips,

@@ -248,7 +248,8 @@ const PKCS8_HEADER: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
 
-/// `SubjectPublicKeyInfo` of an Ed25519 key has 12 bytes of header before the 32-byte key (RFC 8410 section 4).
+/// `SubjectPublicKeyInfo` of an Ed25519 key has 12 bytes of header before the 32-byte key (RFC 8410
+/// section 4).
 const SPKI_HEADER_LENGTH: usize = 12;
 
 fn self_signed(

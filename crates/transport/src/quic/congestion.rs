@@ -39,8 +39,9 @@ impl Factory {
                     base: Arc::new(config),
                     seed: options
                         .path
+                        .to_peer
                         .rate
-                        .map(|rate| (rate as f64 * PAYLOAD_SHARE) as u64),
+                        .map(|rate| (rate * PAYLOAD_SHARE).bytes_per_second() as u64),
                     first_flight,
                     name: options.congestion,
                 }
@@ -100,7 +101,7 @@ const LEAST_FIRST: u64 = 32 * 1200;
 
 impl FirstFlight {
     fn window(&self, rtt: Duration) -> u64 {
-        let modest = (rtt.as_secs_f64() * QuicOptions::MODEST_RATE) as u64;
+        let modest = QuicOptions::MODEST_RATE.bytes_in(rtt) as u64;
         modest.clamp(LEAST_FIRST.min(self.most), self.most)
     }
 
@@ -412,6 +413,8 @@ const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {
+    use transpute_units::Bandwidth;
+
     use super::*;
 
     const RTT: Duration = Duration::from_millis(100);
@@ -513,7 +516,7 @@ mod tests {
     #[test]
     fn the_seed_rules_pacing_and_window_until_it_retires() {
         let mut options = QuicOptions::default();
-        options.path.rate = Some(12_500_000);
+        options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(100.0));
         let now = Instant::now();
         let mut controller = Arc::new(Factory::new(&options)).build(now, 1200);
         let seeded = controller.metrics();

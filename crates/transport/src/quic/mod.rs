@@ -46,11 +46,11 @@
 //! bbr 3.41 s and 3.37 s. A process that gets too little processor time is several times slower,
 //! because pacing runs in user space.
 //!
-//! `bbr3` is the default, `cubic` is for comparison. With a known rate ([`PathHint`]) packets are
-//! sent at that rate from the first one (`congestion`), which saves the whole start-up. A rate that
-//! is too high is corrected after one and a half round trips. After six round trips of sending, BBR
-//! decides alone. Under random loss, its rate then decreases: on 100 Mbit/s with 1 % loss, 30 MB
-//! take as long with the hint as without.
+//! `bbr3` is the default, `cubic` is for comparison. With a known rate ([`QuicOptions::path`])
+//! packets are sent at that rate from the first one (`congestion`), which saves the whole start-up.
+//! A rate that is too high is corrected after one and a half round trips. After six round trips of
+//! sending, BBR decides alone. Under random loss, its rate then decreases: on 100 Mbit/s with 1 %
+//! loss, 30 MB take as long with the hint as without.
 //!
 //! # Threads
 //!
@@ -93,7 +93,7 @@ use std::{
 use async_trait::async_trait;
 use noq::{ClientConfig, Endpoint};
 
-pub use self::options::{PathHint, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
+pub use self::options::{QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
 use self::{
     handshake::{Authenticated, Context, Pinning},
     listener::{Plain, QuicListener},
@@ -111,8 +111,8 @@ use crate::{
 /// | key | value | sets |
 /// | --- | --- | --- |
 /// | `cc` | `bbr3` or `cubic` | [`QuicOptions::congestion`] |
-/// | `rate` | bits per second that the path carries to the peer, as `1000000`, `2.5m` or `1g` | [`PathHint::rate`] |
-/// | `rtt` | round-trip time of the path in milliseconds | [`PathHint::rtt`] |
+/// | `rate` | bits per second that the path carries to the peer, as `1000000`, `2.5m` or `1g` | [`QuicOptions::path`] |
+/// | `rtt` | round-trip time of the path in milliseconds | [`QuicOptions::path`] |
 ///
 /// `rate` is for the sending side. With both `rate` and `rtt`, windows follow from them, so give
 /// both on both sides. `cubic` uses `rate` only together with `rtt`.

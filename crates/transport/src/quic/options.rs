@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use transpute_units::{Bandwidth, KnownPath};
+
 /// Limits and tuning of the QUIC transport.
 ///
 /// The defaults need no knowledge of the path. Known properties go into [`path`](Self::path), on
@@ -19,8 +21,10 @@ pub struct QuicOptions {
     pub max_handshakes: usize,
     /// The congestion control. Default: [`QuicCongestion::Bbr3`].
     pub congestion: QuicCongestion,
-    /// Known properties of the path. Default: none.
-    pub path: PathHint,
+    /// Known properties of the path, for example from a probe: the round-trip time, and the rate to
+    /// the peer. A link starts at this rate instead of probing for it. A rate that is too high is
+    /// corrected after the first round trip. Default: none.
+    pub path: KnownPath,
     /// Maximum number of bytes that are sent before the first acknowledgement on a path of which
     /// only the round-trip time is known: as many as 20 Mbit/s carry in it, at most this number,
     /// and at least the 38,400 of browsers. From 12,000 to 4 MiB. Each avoided doubling of the
@@ -32,17 +36,6 @@ pub struct QuicOptions {
     pub socket_buffer: usize,
     /// The thread that runs the protocol. Default: [`QuicDriver::OwnThread`].
     pub driver: QuicDriver,
-}
-
-/// Properties of a path that are known before it is used, for example from a probe.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct PathHint {
-    /// Round-trip time.
-    pub rtt: Option<Duration>,
-    /// Rate of the path to the peer, in bytes per second. A link starts at this rate instead of
-    /// probing for it. A rate that is too high is corrected after the first round trip.
-    pub rate: Option<u64>,
 }
 
 /// The congestion control of a QUIC connection.
@@ -77,7 +70,7 @@ impl Default for QuicOptions {
             handshake_timeout: Duration::from_secs(5),
             max_handshakes: 64,
             congestion: QuicCongestion::default(),
-            path: PathHint::default(),
+            path: KnownPath::default(),
             first_flight: Self::FIRST_FLIGHT,
             socket_buffer: 4 << 20,
             driver: QuicDriver::default(),
@@ -102,9 +95,9 @@ pub(super) const MAX_STREAMS: u16 = 256;
 const WINDOW_BDPS: f64 = 2.5;
 
 impl QuicOptions {
-    /// Assumed rate of an unknown path, in bytes per second. The [first flight](Self::first_flight)
-    /// is what it carries in a round trip.
-    pub const MODEST_RATE: f64 = 2.5e6;
+    /// Assumed rate of an unknown path. The [first flight](Self::first_flight) is what it carries
+    /// in a round trip.
+    pub const MODEST_RATE: Bandwidth = Bandwidth::from_megabits_per_second(20.0);
 
     /// Share of a round trip in which the first flight is sent.
     pub const FIRST_PART: f64 = 0.1;
@@ -117,10 +110,9 @@ impl QuicOptions {
 
     /// Returns the bandwidth-delay product of the path in bytes, if it is known.
     pub(super) fn bdp(&self) -> Option<u64> {
-        let PathHint { rtt, rate } = self.path;
-        let (rtt, rate) = rtt.zip(rate)?;
+        let (rtt, rate) = self.path.rtt.zip(self.path.to_peer.rate)?;
         // Saturates; callers clamp.
-        Some((rate as f64 * rtt.as_secs_f64()) as u64)
+        Some(rate.bytes_in(rtt) as u64)
     }
 
     /// Returns the number of streams that this side opens.
@@ -184,13 +176,13 @@ mod tests {
         );
         // 1 Gbit/s at 300 ms: 37.5 MB in flight.
         options.path.rtt = Some(Duration::from_millis(300));
-        options.path.rate = Some(125_000_000);
+        options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(1000.0));
         assert_eq!(options.bdp(), Some(37_500_000));
         assert_eq!(
             (options.streams(), options.receive_window()),
             (178, 93_750_000)
         );
-        options.path.rate = Some(u64::MAX);
+        options.path.to_peer.rate = Some(Bandwidth::from_bits_per_second(f64::MAX));
         assert_eq!(
             (options.streams(), options.receive_window()),
             (256, 128 << 20)

@@ -2,8 +2,13 @@
 
 use std::time::Duration;
 
+use transpute_units::Bandwidth;
+
 use super::{QuicOptions, UnknownCongestion};
-use crate::{Settings, TransportError};
+use crate::{Settings, TransportError, settings};
+
+/// The lowest rate that can be set.
+const MIN_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e3);
 
 impl QuicOptions {
     /// Applies the settings. Options without a setting do not change.
@@ -14,27 +19,17 @@ impl QuicOptions {
         })?;
         self.congestion = congestion.unwrap_or(self.congestion);
         self.first_flight = (settings.take("first", bytes)?).unwrap_or(self.first_flight);
-        self.path.rate = settings.take("rate", bytes_per_second)?.or(self.path.rate);
+        self.path.to_peer.rate = (settings.take("rate", rate)?).or(self.path.to_peer.rate);
         self.path.rtt = settings.take("rtt", milliseconds)?.or(self.path.rtt);
         Ok(self)
     }
 }
 
-/// Parses a rate in bits per second, such as `1000000`, `2.5m` or `1g`. Returns bytes per second.
-fn bytes_per_second(text: &str) -> Result<u64, String> {
-    let (number, unit) = match text.char_indices().next_back() {
-        Some((end, 'k' | 'K')) => (&text[..end], 1e3),
-        Some((end, 'm' | 'M')) => (&text[..end], 1e6),
-        Some((end, 'g' | 'G')) => (&text[..end], 1e9),
-        _ => (text, 1.0),
-    };
-    (number.parse().ok())
-        .map(|number: f64| number * unit)
-        .filter(|bits| (1e3..=1e12).contains(bits))
-        .map(|bits| (bits / 8.0) as u64)
-        .ok_or_else(|| {
-            "expected bits per second from 1k to 1000g, such as 1000000, 2.5m or 1g".into()
-        })
+/// Parses a rate in bits per second, such as `1000000`, `2.5m` or `1g`.
+fn rate(text: &str) -> Result<Bandwidth, String> {
+    settings::rate(text, MIN_RATE).ok_or_else(|| {
+        "expected bits per second from 1k to 1000g, such as 1000000, 2.5m or 1g".into()
+    })
 }
 
 /// Parses the length of the first flight.
@@ -73,16 +68,15 @@ mod tests {
     fn settings_reach_the_options() {
         let options = configured("cc=cubic,rate=1g,rtt=110").unwrap();
         assert_eq!(options.congestion, QuicCongestion::Cubic);
-        assert_eq!(options.path.rate, Some(125_000_000));
+        assert_eq!(
+            options.path.to_peer.rate,
+            Some(Bandwidth::from_megabits_per_second(1000.0))
+        );
         assert_eq!(options.path.rtt, Some(Duration::from_millis(110)));
-        for (text, rate) in [
-            ("8000", 1000),
-            ("2.5m", 312_500),
-            ("100M", 12_500_000),
-            ("16k", 2000),
-        ] {
+        for (text, rate) in [("8000", 8e3), ("2.5m", 2.5e6), ("100M", 1e8), ("16k", 16e3)] {
             let options = configured(&format!("rate={text}")).unwrap();
-            assert_eq!(options.path.rate, Some(rate), "{text}");
+            let rate = Some(Bandwidth::from_bits_per_second(rate));
+            assert_eq!(options.path.to_peer.rate, rate, "{text}");
             assert_eq!(options.congestion, QuicCongestion::Bbr3);
             assert_eq!(options.path.rtt, None);
         }
@@ -94,7 +88,7 @@ mod tests {
     #[test]
     fn what_is_not_given_stays_as_it_was() {
         let mut options = QuicOptions::default();
-        options.path.rate = Some(1_000_000);
+        options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(8.0));
         options.congestion = QuicCongestion::Cubic;
         let mut settings = Settings::parse("quic", "rtt=5").unwrap();
         let configured = options.configured(&mut settings).unwrap();
@@ -156,7 +150,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_value_panics(text in "\\PC{0,12}") {
-            let _ = (bytes_per_second(&text), milliseconds(&text));
+            let _ = (rate(&text), milliseconds(&text));
         }
     }
 }

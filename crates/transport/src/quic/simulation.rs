@@ -27,6 +27,7 @@ use tokio::{
     time::{Instant, Sleep},
 };
 use transpute_netem::{model::Path, scenario::PathConfig};
+use transpute_units::Bandwidth;
 
 use super::{
     Quic, QuicCongestion, QuicDriver, QuicOptions, SERVER_NAME, config, handshake, memory::Memory,
@@ -368,7 +369,7 @@ async fn bytes_arrive_through_any_weather() {
         if seed % 3 == 1 {
             // A third of the runs gets a wrong hint.
             options.path.rtt = Some(Duration::from_millis(100));
-            options.path.rate = Some(5_000_000);
+            options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(40.0));
         } else if seed % 3 == 2 {
             options.congestion = QuicCongestion::Cubic;
         }
@@ -470,14 +471,14 @@ async fn a_known_rate_is_used_from_the_start() {
     let bytes = 3 << 20;
     let (unknown, _) = bulk(&weather, &options, bytes).await;
     options.path.rtt = Some(Duration::from_millis(110));
-    options.path.rate = Some(12_500_000);
+    options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(100.0));
     let (known, again) = bulk(&weather, &options, bytes).await;
     let limit = 0.055 + bytes as f64 / 12_500_000.0;
     println!("unknown {unknown:.3} s, known {known:.3} s, limit {limit:.3} s");
     assert!(known < 1.2 * limit && known < unknown);
     assert!(again < 0.01, "{again}");
     // A hint of twice the rate is corrected at some cost.
-    options.path.rate = Some(25_000_000);
+    options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(200.0));
     let (wrong, again) = bulk(&weather, &options, bytes).await;
     println!("twice too high {wrong:.3} s, {:.1} % again", again * 100.0);
     assert!(wrong < 2.0 * limit);
@@ -537,7 +538,7 @@ async fn grid() {
                     };
                     if seeded {
                         options.path.rtt = Some(Duration::from_secs_f64(rtt_ms / 1e3));
-                        options.path.rate = Some((mbit * 1e6 / 8.0) as u64);
+                        options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(mbit));
                     }
                     let mut runs = Vec::new();
                     for seed in 0..5 {

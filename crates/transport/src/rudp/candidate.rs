@@ -1,4 +1,5 @@
-//! Reliable UDP as a candidate of `auto`. Its endpoint serves the UDP port, and its set-up measures the path.
+//! Reliable UDP as a candidate of `auto`. Its endpoint serves the UDP port, and its set-up measures
+//! the path.
 
 use std::time::Duration;
 
@@ -66,7 +67,7 @@ impl Candidate for Rudp {
     }
 }
 
-/// Waits until the peer picks the connection.
+/// Waits until the peer chooses the connection.
 #[derive(Clone, Copy)]
 struct Racing;
 

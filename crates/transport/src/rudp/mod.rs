@@ -45,7 +45,7 @@ pub(crate) use self::{
     endpoint::Door,
     foreign::{Batch, Foreign},
     listener::listen,
-    options::bits_per_second,
+    options::rate,
     ports::{UdpPort, bind_on_both},
 };
 use crate::{

@@ -2,9 +2,10 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use transpute_rudp::{Config, FecPolicy, Reliability, estimate::PathPrior};
+use transpute_rudp::{Config, FecPolicy, Reliability};
+use transpute_units::{Bandwidth, KnownDirection};
 
-use crate::{Settings, TransportError};
+use crate::{Settings, TransportError, settings};
 
 pub use transpute_rudp::rate::Kind as RudpControl;
 
@@ -14,9 +15,9 @@ pub use transpute_rudp::rate::Kind as RudpControl;
 pub struct RudpOptions {
     /// The rate controller. Default: [`RudpControl::Bbr`].
     pub control: RudpControl,
-    /// Known rate of the path to the peer, in bytes on the wire per second. The measurement of the
-    /// set-up replaces it, except with [`RudpControl::Fixed`]. Default: unknown.
-    pub rate: Option<u64>,
+    /// Known rate of the path to the peer, headers included. The measurement of the set-up replaces
+    /// it, except with [`RudpControl::Fixed`]. Default: unknown.
+    pub rate: Option<Bandwidth>,
     /// Uses forward error correction. Default: yes.
     pub correction: bool,
     /// The set-up measures the path with probe trains, 39 kB in each direction. Default: yes.
@@ -49,6 +50,9 @@ impl Default for RudpOptions {
     }
 }
 
+/// The lowest rate that can be set.
+const MIN_RATE: Bandwidth = Bandwidth::from_bits_per_second(8e3);
+
 /// UDP payload of a full Ethernet frame, over IPv4.
 const DATAGRAM_V4: u16 = 1472;
 const DATAGRAM_V6: u16 = 1452;
@@ -59,12 +63,12 @@ impl RudpOptions {
         let control = settings.take("cc", |name| {
             name.parse().map_err(|error| format!("{error}"))
         })?;
-        let rate = settings.take("rate", bits_per_second)?;
+        let rate = settings.take("rate", rate)?;
         let correction = settings.take("fec", on_or_off)?;
         let probe = settings.take("probe", on_or_off)?;
         Ok(Self {
             control: control.unwrap_or(self.control),
-            rate: rate.map(|bits| bits / 8).or(self.rate),
+            rate: rate.or(self.rate),
             correction: correction.unwrap_or(self.correction),
             probe: probe.unwrap_or(self.probe),
             ..self
@@ -79,9 +83,9 @@ impl RudpOptions {
     /// Returns the settings of a connection to this peer. `is_repaired`: lost data is
     /// retransmitted.
     pub(super) fn config(&self, is_repaired: bool, peer: IpAddr) -> Config {
-        let prior = PathPrior {
+        let prior = KnownDirection {
             rate: self.rate,
-            ..PathPrior::default()
+            ..KnownDirection::default()
         };
         Config {
             controller: self.control,
@@ -108,20 +112,8 @@ impl RudpOptions {
 }
 
 /// Parses a rate in bits per second: a number with an optional suffix `k`, `m` or `g`.
-pub(crate) fn bits_per_second(text: &str) -> Result<u64, String> {
-    let (digits, unit) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 1e3),
-        Some(b'm' | b'M') => (&text[..text.len() - 1], 1e6),
-        Some(b'g' | b'G') => (&text[..text.len() - 1], 1e9),
-        _ => (text, 1.0),
-    };
-    digits
-        .parse::<f64>()
-        .ok()
-        .map(|number| number * unit)
-        .filter(|rate| (8e3..=1e12).contains(rate))
-        // The range was checked.
-        .map(|rate| rate as u64)
+pub(crate) fn rate(text: &str) -> Result<Bandwidth, String> {
+    settings::rate(text, MIN_RATE)
         .ok_or_else(|| "expected bits per second from 8k to 1000g, such as 100m or 1g".into())
 }
 
@@ -138,29 +130,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_have_units() {
-        for (text, rate) in [
-            ("100m", 100_000_000),
-            ("1g", 1_000_000_000),
-            ("2.5G", 2_500_000_000),
-            ("64k", 64_000),
-            ("1000000", 1_000_000),
-        ] {
-            assert_eq!(bits_per_second(text), Ok(rate), "{text}");
-        }
-        for text in ["", "g", "1t", "-1g", "nan", "inf", "1", "1e99"] {
-            assert!(bits_per_second(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
     fn settings_reach_the_connection() {
         let mut settings = Settings::parse("rudp", "cc=fixed,rate=1g,fec=off,probe=off").unwrap();
         let options = RudpOptions::default().configured(&mut settings).unwrap();
         settings.finish().unwrap();
         let config = options.config(true, "::1".parse().unwrap());
         assert_eq!(config.controller, RudpControl::Fixed);
-        assert_eq!(config.prior.rate, Some(125_000_000));
+        assert_eq!(
+            config.prior.rate,
+            Some(Bandwidth::from_megabits_per_second(1000.0))
+        );
         assert_eq!((config.fec, config.probe), (FecPolicy::Off, false));
         assert_eq!(config.max_datagram, DATAGRAM_V6);
     }

@@ -30,7 +30,8 @@ const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between two attempts.
 const RELEASE_POLL: Duration = Duration::from_millis(5);
 
-/// A UDP port that several protocols share. While one of these exists, no other listener can take the port over.
+/// A UDP port that several protocols share. While one of these exists, no other listener can take
+/// the port over.
 #[derive(Clone)]
 pub(crate) struct UdpPort {
     listening: Arc<Listening>,
@@ -38,8 +39,8 @@ pub(crate) struct UdpPort {
 }
 
 impl UdpPort {
-    /// Listens on the port. `buffer` is the size of a new socket's buffers, in bytes. `has_foreign`: another protocol takes the datagrams
-    /// that are not of reliable UDP.
+    /// Listens on the port. `buffer` is the size of a new socket's buffers, in bytes.
+    /// `has_foreign`: another protocol takes the datagrams that are not of reliable UDP.
     pub(crate) async fn bind(
         address: SocketAddr,
         buffer: usize,
@@ -111,11 +112,12 @@ fn find(address: SocketAddr) -> Option<Arc<Endpoint>> {
 /// Maximum number of attempts to find a port number that is free for both protocols.
 const TRIES: usize = 32;
 
-/// Binds what listens on a TCP port and a UDP port of the same number, at the first of the addresses of `address` that
-/// takes it.
+/// Binds what listens on a TCP port and a UDP port of the same number, at the first of the
+/// addresses of `address` that takes it.
 ///
 /// # Errors
-/// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress), [`AddressError::Resolve`](crate::AddressError::Resolve), and the last of `bind`.
+/// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress),
+/// [`AddressError::Resolve`](crate::AddressError::Resolve), and the last of `bind`.
 pub(crate) async fn bind_on_both<T, B>(
     address: &str,
     bind: impl Fn(SocketAddr) -> B,

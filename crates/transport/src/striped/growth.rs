@@ -171,7 +171,8 @@ impl<H> Arrivals<H> {
 }
 
 impl Arrivals<LinkWriter> {
-    /// Takes the stripes that have joined at the end of this direction. Those that join later send the same end in the background.
+    /// Takes the stripes that have joined at the end of this direction. Those that join later send
+    /// the same end in the background.
     pub(super) fn end(&mut self, end: Header) -> Vec<Stripe<LinkWriter>> {
         let mut taken = Vec::new();
         while let Ok(stripe) = self.queue.try_recv() {

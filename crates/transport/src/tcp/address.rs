@@ -29,8 +29,8 @@ pub(crate) async fn resolve(address: &str) -> Result<Vec<SocketAddr>, TransportE
     Ok(found)
 }
 
-/// Binds a listener to the first address of `host:port` on which `bind` succeeds. An error other than
-/// [`BindError::Listen`] would be the same for every address, so it ends the search.
+/// Binds a listener to the first address of `host:port` on which `bind` succeeds. An error other
+/// than [`BindError::Listen`] would be the same for every address, so it ends the search.
 pub(crate) async fn bind_first<T, B>(
     address: &str,
     bind: impl Fn(SocketAddr) -> B,

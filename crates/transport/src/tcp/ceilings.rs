@@ -13,6 +13,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use transpute_units::Bandwidth;
+
 use crate::PathSample;
 
 /// Compares the bytes in flight of one connection with the limits, and warns once per process and
@@ -78,9 +80,9 @@ impl Ceiling {
         };
         if !self.is_told.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                "the path carries {} Mbit/s at a round-trip time of {rtt:?}, which takes buffers of {needed} bytes, and \
+                "the path carries {:.0} at a round-trip time of {rtt:?}, which takes buffers of {needed} bytes, and \
                  net.ipv4.{} allows {most}: raise its third figure, for example to {}",
-                rate / 125_000,
+                Bandwidth::from_bytes_per_second(rate as f64),
                 self.sysctl,
                 needed.saturating_mul(2),
             );

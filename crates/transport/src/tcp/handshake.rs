@@ -372,7 +372,8 @@ impl<S: Carrier> Channel<S> {
         }
     }
 
-    /// Derives a secret that only the two ends of this connection know (RFC 8446, section 7.5); `None` in plaintext.
+    /// Derives a secret that only the two ends of this connection know (RFC 8446, section 7.5);
+    /// `None` in plaintext.
     pub(crate) fn export(
         &self,
         label: &[u8],

@@ -60,7 +60,8 @@ impl TcpInfo {
         path.rtt_variation = path.rtt.and(micros(72));
         path.min_rtt = min_rtt.map(|value| Duration::from_micros(value.into()));
         path.delivery_rate = delivery_rate;
-        // Bit 0 of the byte after the window scales (a bit field, so the other order on big-endian machines).
+        // Bit 0 of the byte after the window scales (a bit field, so the other order on big-endian
+        // machines).
         path.delivery_rate_app_limited = delivery_rate
             .and(info.get(7))
             .map(|bits| bits & APP_LIMITED != 0);
@@ -112,8 +113,9 @@ fn read<'a>(stream: &TcpStream, buffer: &'a mut [u8; 512]) -> &'a [u8] {
 
     // 512 fits every socklen_t.
     let mut length = buffer.len() as libc::socklen_t;
-    // SAFETY: the descriptor is open for as long as `stream` is borrowed; `buffer` is writable for `length` bytes, and
-    // the kernel writes no more than that; `length` is a valid socklen_t to read and write. Any bytes are valid `u8`s.
+    // SAFETY: the descriptor is open for as long as `stream` is borrowed; `buffer` is writable for
+    // `length` bytes, and the kernel writes no more than that; `length` is a valid socklen_t to
+    // read and write. Any bytes are valid `u8`s.
     let status = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),

@@ -52,7 +52,8 @@ pub struct Tcp {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct TcpOptions {
-    /// Time to resolve the name and to open the connection, over all addresses of the host together. Default: 10 s.
+    /// Time to resolve the name and to open the connection, over all addresses of the host
+    /// together. Default: 10 s.
     pub connect_timeout: Duration,
     /// Time to authenticate, on either side. Default: 5 s. A TLS handshake takes one round trip
     /// after connecting, and a lost packet of it costs another second.

@@ -37,8 +37,8 @@ mod linux {
     ) -> std::io::Result<()> {
         use std::os::fd::AsRawFd;
 
-        // SAFETY: the descriptor is open for as long as `socket` is borrowed, and the kernel reads one `c_int` from the
-        // pointer, which is valid for that.
+        // SAFETY: the descriptor is open for as long as `socket` is borrowed, and the kernel reads
+        // one `c_int` from the pointer, which is valid for that.
         let status = unsafe {
             libc::setsockopt(
                 socket.as_raw_fd(),
@@ -84,8 +84,8 @@ mod tests {
     fn read(socket: &impl AsRawFd, option: libc::c_int) -> Option<libc::c_int> {
         let mut value: libc::c_int = 0;
         let mut length = size_of_val(&value) as libc::socklen_t;
-        // SAFETY: the descriptor is open for as long as `socket` is borrowed; both pointers are valid, and the kernel
-        // writes no more than `length` bytes.
+        // SAFETY: the descriptor is open for as long as `socket` is borrowed; both pointers are
+        // valid, and the kernel writes no more than `length` bytes.
         let status = unsafe {
             libc::getsockopt(
                 socket.as_raw_fd(),

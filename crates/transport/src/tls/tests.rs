@@ -44,7 +44,8 @@ fn identities() -> (Identity, Identity) {
     (Identity::generate().unwrap(), Identity::generate().unwrap())
 }
 
-/// A client's first flight must not need more than the two packets of 1,200 bytes that QUIC sends at once.
+/// A client's first flight must not need more than the two packets of 1,200 bytes that QUIC sends
+/// at once.
 #[test]
 fn the_first_flight_with_a_post_quantum_key_share_is_short() {
     let (ours, theirs) = identities();

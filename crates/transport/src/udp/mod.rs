@@ -1,12 +1,16 @@
-//! UDP without repair: the paper's connectionless benchmark transport, for dedicated links that lose nothing.
+//! UDP without repair: the paper's connectionless benchmark transport, for dedicated links that
+//! lose nothing.
 //!
-//! Everything but repair is as in `rudp`: identity, encryption, set-up, flow control and pacing. Nothing is corrected and
-//! nothing sent twice. The first packet that is missing, or overtaken by a later one, ends the link with
-//! [`StreamError::PacketsLost`](crate::StreamError::PacketsLost) on both sides, so what is read is right as far as it goes.
+//! Everything but repair is as in `rudp`: identity, encryption, set-up, flow control and pacing.
+//! Nothing is corrected and nothing sent twice. The first packet that is missing, or overtaken by a
+//! later one, ends the link with [`StreamError::PacketsLost`](crate::StreamError::PacketsLost) on
+//! both sides, so what is read is right as far as it goes.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+
+use transpute_units::Bandwidth;
 
 use crate::{
     Link, Listener, Profile, RudpControl, RudpOptions, Security, Settings, Transport,
@@ -23,9 +27,9 @@ pub struct Udp {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct UdpOptions {
-    /// The sending rate in bytes on the wire per second, from the first packet to the last.
-    /// Default: the rate that the set-up measures.
-    pub rate: Option<u64>,
+    /// The sending rate, headers included, from the first packet to the last. Default: the rate
+    /// that the set-up measures.
+    pub rate: Option<Bandwidth>,
 }
 
 impl Udp {
@@ -63,9 +67,9 @@ impl Transport for Udp {
         &self,
         settings: &mut Settings,
     ) -> Result<Option<Arc<dyn Transport>>, TransportError> {
-        let rate = settings.take("rate", rudp::bits_per_second)?;
+        let rate = settings.take("rate", rudp::rate)?;
         let options = UdpOptions {
-            rate: rate.map(|bits| bits / 8).or(self.options.rate),
+            rate: rate.or(self.options.rate),
             ..self.options
         };
         Ok(Some(Arc::new(Self { options })))

@@ -1,4 +1,5 @@
-//! Each transport can be picked and carries what a link carries, and whatever is not a choice is refused.
+//! Each transport can be picked and carries what a link carries, and whatever is not a choice is
+//! refused.
 
 use std::sync::Arc;
 

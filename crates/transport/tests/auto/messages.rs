@@ -74,7 +74,8 @@ async fn what_is_said_is_what_the_document_says() {
     beside(&mut listener, refused).await;
 }
 
-/// A listener of which only the bytes are real, and the error of a connector that races for `tcp` there.
+/// A listener of which only the bytes are real, and the error of a connector that races for `tcp`
+/// there.
 async fn race_against(bytes: &[u8], tcp: TcpOptions) -> TransportError {
     let mut registry = Registry::new();
     registry.register(Arc::new(Tcp::new(tcp))).unwrap();

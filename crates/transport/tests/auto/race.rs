@@ -58,7 +58,8 @@ async fn the_policy_is_asked_once_for_each_change() {
     let (listening, connecting) = pinned();
     let mut listener = bind(&listening, Offer::all()).await;
     let address = listener.local_address();
-    // Where a policy never picks, the first transport that is up counts, once all have come up or failed.
+    // Where a policy never picks, the first transport that is up counts, once all have come up or
+    // failed.
     let policy = by(|_| None);
     let racing = auto::race(&address, &connecting, patient(), &policy);
     let (accepted, won) = tokio::join!(listener.next(), racing);
@@ -133,7 +134,8 @@ async fn blocked_udp_costs_no_more_than_tcp_takes() {
             "{error}"
         );
         let tcp = won.progress.stage("tcp").up().unwrap();
-        // Half a round trip of this path is less than the least that is waited; the rest is for a busy machine.
+        // Half a round trip of this path is less than the least that is waited; the rest is for a
+        // busy machine.
         let waited = won.progress.elapsed - tcp.after;
         let least = Duration::from_millis(10);
         assert!(
@@ -178,7 +180,8 @@ async fn an_answer_over_udp_may_be_late_where_nothing_else_is_offered() {
     }
 }
 
-/// A listener, or somebody on the path, that keeps silent on one connection does not hold up the choice of another.
+/// A listener, or somebody on the path, that keeps silent on one connection does not hold up the
+/// choice of another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silence_on_one_connection_does_not_hold_up_the_others() {
     let (listening, connecting) = pinned();
@@ -242,7 +245,8 @@ async fn a_peer_that_picks_nothing_is_dropped() {
     let bound = AutoListener::bind_among("127.0.0.1:0", &listening, offer, &registry).await;
     let mut listener = bound.unwrap();
     let address = listener.local_address();
-    // It thinks until both connections are dropped: whatever it picks then breaks, at the first read if not before.
+    // It thinks until both connections are dropped: whatever it picks then breaks, at the first
+    // read if not before.
     let policy = by(|progress: &Progress| {
         if progress.stage("tcp").up().is_none() || progress.stage("quic").up().is_none() {
             return None;

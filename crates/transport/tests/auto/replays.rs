@@ -1,5 +1,5 @@
-//! What was recorded of a connection and is sent again, from elsewhere: it is not answered beyond what a greeting is, and changes
-//! nothing.
+//! What was recorded of a connection and is sent again, from elsewhere: it is not answered beyond
+//! what a greeting is, and changes nothing.
 
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ use crate::{
 /// Far beyond what any of this takes: a hang, not a slow machine.
 const FOREVER: Duration = Duration::from_secs(60);
 
-/// Sends datagrams from an address of its own, several times. Returns bytes sent and bytes that came back.
+/// Sends datagrams from an address of its own, several times. Returns bytes sent and bytes that
+/// came back.
 async fn replay(target: &str, datagrams: &[Vec<u8>]) -> (usize, usize) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let (mut sent, mut came) = (0, 0);

@@ -48,7 +48,8 @@ pub(crate) fn head(names: &[&str]) {
     row(&vec!["--:"; names.len()]);
 }
 
-/// Prints a warning if the emulator was too slow to read packets: the run then was not under the conditions of its path.
+/// Prints a warning if the emulator was too slow to read packets: the run then was not under the
+/// conditions of its path.
 pub(crate) fn warn_of_overruns(lab: &mut Lab) {
     let overruns: u64 = lab.overruns().unwrap().iter().sum();
     if overruns > 0 {

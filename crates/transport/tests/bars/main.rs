@@ -1,7 +1,9 @@
-//! Measures reliable UDP against its limits, on emulated paths between two processes with TLS and pinned keys.
+//! Measures reliable UDP against its limits, on emulated paths between two processes with TLS and
+//! pinned keys.
 //!
-//! The tests need root or user namespaces, and `/dev/net/tun`. Each prints a table, and checks only that the bytes arrive as
-//! they were sent. docs/testing.md, "Figures of reliable UDP", has the commands and the environment variables.
+//! The tests need root or user namespaces, and `/dev/net/tun`. Each prints a table, and checks only
+//! that the bytes arrive as they were sent. docs/testing.md, "Figures of reliable UDP", has the
+//! commands and the environment variables.
 #![cfg(target_os = "linux")]
 
 mod bulk;
@@ -49,7 +51,8 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a path. `toml`: the scenario without its seed. Each repetition has its own seed, and thus loses other packets.
+/// Starts a path. `toml`: the scenario without its seed. Each repetition has its own seed, and thus
+/// loses other packets.
 fn start(toml: &str, repetition: u32) -> Lab {
     let text = format!("seed = {}\n{toml}", repetition + 1);
     let scenario = Scenario::parse(&text, "bars").unwrap();

@@ -1,4 +1,5 @@
-//! What a set-up and a first flight lose on a slow path with a short queue, in comparison with the quic transport.
+//! What a set-up and a first flight lose on a slow path with a short queue, in comparison with the
+//! quic transport.
 
 use std::{
     thread,
@@ -24,7 +25,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Packets that a run lost to full queues, and how long it took.
 struct Run {
-    /// To the listener up to one round trip after the connector had its link, without train packets.
+    /// To the listener up to one round trip after the connector had its link, without train
+    /// packets.
     to_listener: f64,
     /// To the connector in the same time, without train packets.
     to_connector: f64,
@@ -128,7 +130,8 @@ fn run(transport: &str, rtt_ms: f64, repetition: u32) -> Run {
     }
 }
 
-/// Reads how many packets found the queues full, up and down, until the run is over; returns when they grew, in order.
+/// Reads how many packets found the queues full, up and down, until the run is over; returns when
+/// they grew, in order.
 fn watch(view: &View, is_over: impl Fn() -> bool) -> Vec<(u64, [u64; 2])> {
     let mut losses: Vec<(u64, [u64; 2])> = Vec::new();
     loop {

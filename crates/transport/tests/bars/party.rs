@@ -1,8 +1,9 @@
 //! The two processes: a listener that receives, and a connector that sends.
 //!
-//! They get their orders through environment variables, and answer with lines on standard error: the harness writes to
-//! standard output. Both stay until the measuring process closes their standard input, so that neither misses the end of
-//! the other. Times are nanoseconds of the system's clock since 1970, which the emulator uses too.
+//! They get their orders through environment variables, and answer with lines on standard error:
+//! the harness writes to standard output. Both stay until the measuring process closes their
+//! standard input, so that neither misses the end of the other. Times are nanoseconds of the
+//! system's clock since 1970, which the emulator uses too.
 
 use std::{
     env,

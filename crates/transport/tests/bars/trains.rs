@@ -11,8 +11,8 @@ use std::{
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Kinds of the packets of trains (docs/rudp.md, "Packets"): the connector's have one of their own, the listener's are
-/// handshake packets, of which no others have the size of trains.
+/// Kinds of the packets of trains (docs/rudp.md, "Packets"): the connector's have one of their own,
+/// the listener's are handshake packets, of which no others have the size of trains.
 const KINDS: [u8; 2] = [0x34, 0x31];
 
 /// The byte behind the kind: version 3 of the protocol.
@@ -34,7 +34,8 @@ pub(crate) struct TrainCounter {
 }
 
 impl TrainCounter {
-    /// Starts to count. `listener`: the address of the listening end; `is_listener`: that is this end.
+    /// Starts to count. `listener`: the address of the listening end; `is_listener`: that is this
+    /// end.
     pub(crate) fn start(listener: &str, is_listener: bool) -> Self {
         let listener: SocketAddr = listener.parse().unwrap();
         let all = Protocol::from(i32::from((libc::ETH_P_ALL as u16).to_be()));

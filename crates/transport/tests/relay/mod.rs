@@ -1,4 +1,5 @@
-//! Something between two parties that can go wrong: it forwards a TCP port and a UDP port of the same number.
+//! Something between two parties that can go wrong: it forwards a TCP port and a UDP port of the
+//! same number.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -24,7 +25,8 @@ pub(crate) struct Faults {
     pub(crate) mute: AtomicBool,
     /// Drops one of so many UDP packets; zero: none.
     pub(crate) loss: AtomicU32,
-    /// Forwards a UDP packet in so many milliseconds in each direction, and loses none; zero: at once.
+    /// Forwards a UDP packet in so many milliseconds in each direction, and loses none; zero: at
+    /// once.
     pub(crate) spacing_ms: AtomicU32,
     /// When the last packet in each direction is forwarded.
     last: Mutex<[Option<Instant>; 2]>,
@@ -72,7 +74,8 @@ async fn forward_tcp(listener: TcpListener, service: SocketAddr, faults: Arc<Fau
     }
 }
 
-/// Each of the connector's sockets gets one towards the service, as from a router that translates addresses.
+/// Each of the connector's sockets gets one towards the service, as from a router that translates
+/// addresses.
 async fn forward_udp(relay: UdpSocket, service: SocketAddr, faults: Arc<Faults>) {
     let relay = Arc::new(relay);
     let mut clients = HashMap::new();
@@ -125,7 +128,8 @@ impl Faults {
         }
     }
 
-    /// Forwards a packet when it is its turn, which is not waited for: nothing is to be lost meanwhile.
+    /// Forwards a packet when it is its turn, which is not waited for: nothing is to be lost
+    /// meanwhile.
     async fn in_turn<T: Send>(
         &self,
         direction: usize,

@@ -1,6 +1,7 @@
 //! A transport through memory, written as a third party would write one, with faults to order.
 //!
-//! It only claims to encrypt: identities are exchanged as claims, which is enough to check who is refused.
+//! It only claims to encrypt: identities are exchanged as claims, which is enough to check who is
+//! refused.
 
 use std::{
     collections::HashMap,

@@ -1,23 +1,22 @@
-//! The policy of a race: asks a chooser with everything that the race has learnt.
+//! The policy of a race: asks a chooser with all results of the race.
 //!
-//! There is nothing to weigh against waiting: where UDP passes, path and connection are known after one round trip, so
-//! whatever the chooser wants is picked, and the race waits for it if it is still on its way.
-
-use std::time::Duration;
+//! Waiting needs no trade-off. If UDP passes, path and connection are known after one round trip.
+//! So the chooser's preference is taken, and the race waits for it if it is pending.
 
 use transpute_select::{
-    Candidate, Choice, Chooser, Direction, Kernel, Loss, MAX_RATE, MAX_RTT_S, MIN_RATE,
-    PathEstimate, Rate, SelectError, Source, Spec, Udp, Workload,
+    Candidate, Choice, Chooser, DirectionEstimate, Kernel, MAX_RATE, MAX_RTT, MIN_RATE,
+    PathEstimate, SelectError, Source, Spec, Udp, Workload,
 };
 use transpute_transport::{
     ConnectError, PathSample, TrainResult, TransportError,
     auto::{Pick, Policy, Progress, Stage},
 };
+use transpute_units::{Bandwidth, KnownDirection, Loss};
 
 /// Bytes of the headers of IPv4 and UDP.
 const UDP_HEADERS: u32 = 28;
 
-/// A chooser with its question.
+/// A chooser with its inputs.
 pub(super) struct Chosen<'a> {
     pub(super) chooser: &'a dyn Chooser,
     pub(super) workload: &'a Workload,
@@ -26,7 +25,7 @@ pub(super) struct Chosen<'a> {
 }
 
 impl Chosen<'_> {
-    /// Returns the path and the choice by what is known; `None` until there was a round trip.
+    /// Returns the path and the choice; `None` until there was a round trip.
     pub(super) fn choose(
         &self,
         progress: &Progress,
@@ -41,12 +40,12 @@ impl Chosen<'_> {
 impl Policy for Chosen<'_> {
     fn decide(&self, progress: &Progress) -> Option<Pick> {
         let (_, choice) = self.choose(progress)?;
-        // With an error nothing can be used yet, or ever: the race knows which.
+        // After an error, no transport can be used yet, or ever. The race knows which.
         Some(Pick::from(choice.ok()?.winner().as_str()))
     }
 }
 
-/// Returns the candidates as the race has them.
+/// Returns the candidates with their state in the race.
 pub(super) fn candidates(specs: &[Spec], progress: &Progress) -> Vec<Candidate> {
     (specs.iter())
         .map(|spec| {
@@ -66,30 +65,29 @@ pub(super) fn candidates(specs: &[Spec], progress: &Progress) -> Vec<Candidate> 
         .collect()
 }
 
-/// Returns what is known of the path; `None` until there was a round trip.
+/// Returns the measured path; `None` until there was a round trip.
 pub(super) fn path(progress: &Progress, kernel: &Kernel) -> Option<PathEstimate> {
     let ups = || {
         progress
             .connections()
             .filter_map(|it| Some(&it.stage().up()?.path))
     };
-    let seconds = |time: Duration| time.as_secs_f64().min(MAX_RTT_S);
     let rtts = ups().filter_map(PathSample::least_rtt);
-    let rtt_s = seconds(rtts.chain(progress.tcp_rtt).min()?);
-    // Within its bounds.
-    let mut path = PathEstimate::of_rtt(rtt_s).ok()?;
-    path.source = Source::Measured;
-    path.kernel = kernel.clone();
+    let rtt = rtts.chain(progress.tcp_rtt).min()?;
     // The kernel samples the round-trip time more often than the protocols on the UDP port do.
     let mut without_udp = progress.connections().filter(|it| !it.uses_udp());
     let variation = without_udp.find_map(|it| it.stage().up()?.path.rtt_variation);
-    path.rtt.jitter_s = variation.map(seconds);
-    path.udp = udp(progress);
-    path.up = direction(ups().find_map(|it| it.sent_train));
-    path.down = direction(ups().find_map(|it| it.received_train));
     let largest = ups().find_map(|it| it.largest_datagram);
-    path.mtu = largest.map(|bytes| u32::from(bytes) + UDP_HEADERS);
-    Some(path)
+    Some(PathEstimate {
+        rtt: rtt.min(MAX_RTT),
+        jitter: variation.map(|variation| variation.min(MAX_RTT)),
+        up: direction(ups().find_map(|it| it.sent_train)),
+        down: direction(ups().find_map(|it| it.received_train)),
+        udp: udp(progress),
+        mtu: largest.map(|bytes| u32::from(bytes) + UDP_HEADERS),
+        kernel: kernel.clone(),
+        source: Source::Measured,
+    })
 }
 
 fn udp(progress: &Progress) -> Udp {
@@ -112,33 +110,33 @@ fn udp(progress: &Progress) -> Udp {
     }
 }
 
-/// Returns what a train told. A peer may report anything: figures that no path has are ignored.
-pub(super) fn direction(train: Option<TrainResult>) -> Direction {
+/// Converts the result of a train. A peer may report anything, so impossible figures are ignored.
+pub(super) fn direction(train: Option<TrainResult>) -> DirectionEstimate {
     let Some(train) = train else {
-        return Direction::default();
+        return DirectionEstimate::default();
     };
     let rate = (train.rate)
-        .map(|rate| 8.0 * rate as f64)
+        .map(|rate| Bandwidth::from_bytes_per_second(rate as f64))
         .filter(|rate| (MIN_RATE..=MAX_RATE).contains(rate));
     let lost = train.clear.saturating_sub(train.clear_received);
-    Direction {
-        rate: rate.map(|bits_per_second| Rate {
-            bits_per_second,
-            // Half the width of the band that holds it is two standard errors.
-            relative_error: f64::from(train.error_permille.min(1000)) / 2000.0,
-            is_lower_bound: train.at_least,
-        }),
-        loss: match train.clear {
-            0 => None,
-            sent => Loss::new(lost.into(), sent.into()).ok(),
+    DirectionEstimate {
+        known: KnownDirection {
+            rate,
+            loss: match train.clear {
+                0 => None,
+                sent => Loss::new(lost.into(), sent.into()),
+            },
+            queue_bytes: train.queue_bytes(),
         },
-        queue_bytes: train.queue_bytes().map(|bytes| bytes as f64),
+        // Half the width of its interval is two standard errors.
+        rate_error: f64::from(train.error_permille.min(1000)) / 2000.0,
+        is_lower_bound: train.at_least,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{sync::Arc, time::Duration};
 
     use transpute_select::{End, Rule};
     use transpute_transport::{Registry, auto::Offer};
@@ -232,21 +230,24 @@ mod tests {
     #[test]
     fn a_train_tells_rate_and_loss() {
         let known = direction(train(Some(12_500_000), 100, (32, 30)));
-        let rate = known.rate.unwrap();
-        assert_eq!((rate.bits_per_second, rate.relative_error), (1e8, 0.05));
-        assert_eq!(known.loss, Some(Loss::new(2, 32).unwrap()));
-        assert_eq!(direction(train(None, 0, (0, 0))), Direction::default());
-        assert_eq!(direction(None), Direction::default());
+        let rate = Some(Bandwidth::from_megabits_per_second(100.0));
+        assert_eq!((known.known.rate, known.rate_error), (rate, 0.05));
+        assert_eq!(known.known.loss, Loss::new(2, 32));
+        let nothing = DirectionEstimate::default();
+        assert_eq!(direction(train(None, 0, (0, 0))), nothing);
+        assert_eq!(direction(None), nothing);
     }
 
     #[test]
     fn reports_that_no_path_fulfils_are_ignored() {
         for rate in [0, u64::MAX] {
-            assert_eq!(direction(train(Some(rate), 100, (32, 32))).rate, None);
+            let known = direction(train(Some(rate), 100, (32, 32)));
+            assert_eq!(known.known.rate, None);
         }
         let wide = direction(train(Some(1_000_000), u16::MAX, (32, 40)));
-        assert_eq!(wide.rate.unwrap().relative_error, 0.5);
-        assert_eq!(wide.loss, Some(Loss::new(0, 32).unwrap()));
+        assert!(wide.known.rate.is_some());
+        assert_eq!(wide.rate_error, 0.5);
+        assert_eq!(wide.known.loss, Loss::new(0, 32));
     }
 
     #[test]
@@ -255,16 +256,19 @@ mod tests {
         assert!(path(&progress, &Kernel::default()).is_none());
         progress.tcp_rtt = Some(Duration::from_millis(30));
         let known = path(&progress, &Kernel::default()).unwrap();
-        assert_eq!((known.rtt.min_s, known.udp), (0.03, Udp::Unknown));
+        assert_eq!(
+            (known.rtt, known.udp),
+            (Duration::from_millis(30), Udp::Unknown)
+        );
         progress.set_stage("quic", Stage::Pending);
         progress.set_stage("rudp", blocked());
         let udp = |progress: &Progress| path(progress, &Kernel::default()).unwrap().udp;
-        // The other one may still come up.
+        // The other one may still be established.
         assert_eq!(udp(&progress), Udp::Unknown);
         progress.set_stage("quic", Stage::Absent);
         assert_eq!(udp(&progress), Udp::Blocked);
         progress.tcp_rtt = Some(Duration::MAX);
         let known = path(&progress, &Kernel::default()).unwrap();
-        assert_eq!(known.rtt.min_s, MAX_RTT_S);
+        assert_eq!(known.rtt, MAX_RTT);
     }
 }

@@ -3,20 +3,20 @@
 use std::sync::{PoisonError, mpsc};
 
 use tokio::task::{JoinHandle, spawn_blocking};
-use transpute_select::{Chooser, End};
+use transpute_select::{Chooser, End, PathEstimate};
 use transpute_session::{
-    Call, Config, Connection as Session, Inputs, KnownPath, RunId, SessionError, Spawner,
+    Call, Config, Connection as Session, Inputs, RunId, SessionError, Spawner,
 };
 use transpute_transport::{HandshakeError, Link, TransportError};
+use transpute_units::KnownPath;
 
 use super::Party;
 use crate::{
     Connection, Error, Evaluation, Report, Results,
     auto::Selection,
     connection::Run,
-    known::known_path,
-    path_watch,
-    scheme::{self, PathToEvaluator},
+    known::{as_evaluator, round_trip},
+    path_watch, scheme,
 };
 
 /// The reason for the transport of a link.
@@ -114,10 +114,17 @@ impl Party {
 
         let before = stats.snapshot();
         why.update(&*chooser, &before.path);
-        let path = known_path(&info, &before, why.selection.as_deref(), role);
+        let rtt = round_trip(&info, &before);
+        // The side that has a selection is the connector, and measured both directions.
+        let selected = |of: fn(&PathEstimate) -> KnownPath| {
+            let selection = why.selection.as_deref();
+            let path = selection.map_or_else(KnownPath::default, |selection| of(&selection.path));
+            as_evaluator(KnownPath { rtt, ..path }, role)
+        };
+        let path = rtt.map(|_| selected(PathEstimate::known));
         let mut config = self.config.clone();
-        let known = PathToEvaluator::of(path.as_ref(), why.selection.as_deref(), role);
-        let scheme = scheme::prefer(&mut config, self.program.and_count(), known);
+        let exact = selected(PathEstimate::known_exactly);
+        let scheme = scheme::prefer(&mut config, self.program.and_count(), &exact);
         let session = match (&path, &scheme) {
             (None, None) => session,
             _ => plan_again(session, run, config, path).await?,

@@ -1,4 +1,4 @@
-//! What a side holds at most.
+//! Tests of the limits of memory.
 
 use transpute_circuit::generators;
 
@@ -91,7 +91,7 @@ fn prepared_tables_stay_within_what_was_agreed() {
     let circuit = chain(1000);
     let setup = Setup::new(&circuit, random_inputs(&circuit, 1, 1));
     let config = ConnectionConfig {
-        // For three, and not four.
+        // Room for three runs, but not for four.
         prepared: 3 * 32_000 + 1000,
         ..ConnectionConfig::default()
     };
@@ -118,7 +118,7 @@ fn prepared_tables_stay_within_what_was_agreed() {
             pair.done(end, runs[3][end])
         );
     }
-    // A place is free again when a run is over.
+    // The end of a run frees its room.
     for end in [0, 1] {
         pair.provide(end, runs[1][end], &setup);
     }

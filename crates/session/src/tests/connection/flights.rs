@@ -1,4 +1,4 @@
-//! How many flights a run takes.
+//! Tests of the number of flights of a run.
 
 use transpute_circuit::generators;
 use transpute_garble::Scheme;
@@ -9,7 +9,7 @@ use crate::{
     tests::{Setup, chain, random_inputs},
 };
 
-/// Two sides that know each other, with the pool of either in place.
+/// Returns two sides that have exchanged openings and filled their pools.
 fn warm() -> Pair {
     let mut pair = Pair::new(1);
     pair.rest();
@@ -27,10 +27,10 @@ fn a_warm_run_is_one_round_trip() {
             setup.config.scheme = scheme;
             let mut pair = warm();
             let [garbler, evaluator] = pair.call_both(0, &setup);
-            // All that the evaluator ever asks leaves before anything of the run has come.
+            // All requests of the evaluator are sent before any frame of the run has arrived.
             pair.exhaust(1);
             pair.arrive(0);
-            // One answer, and what was sent unasked.
+            // One answer, and what is sent without a request.
             pair.exhaust(0);
             assert!(
                 pair.arriving[1]
@@ -110,7 +110,7 @@ fn a_prepared_run_is_one_round_trip_without_tables() {
         assert!(pair.done(0, garbler).is_prepared);
         assert!(pair.done(1, evaluator).is_prepared);
         let before = pair.sent.len();
-        // The inputs come, on both sides at once.
+        // Both sides get their inputs at the same time.
         pair.provide(0, garbler, &setup);
         pair.provide(1, evaluator, &setup);
         pair.exhaust(1);
@@ -121,7 +121,7 @@ fn a_prepared_run_is_one_round_trip_without_tables() {
         pair.check(1, evaluator, &setup);
         pair.rest();
         pair.check(0, garbler, &setup);
-        // Not a table among it, and per input bit a label of the garbler's and a pair for the
+        // No tables are sent, and per input bit a label of the garbler's and a pair for the
         // evaluator's.
         let online = &pair.sent[before..];
         assert!(
@@ -186,8 +186,8 @@ fn the_pool_is_topped_up_to_what_was_asked_for() {
 
 #[test]
 fn a_warm_batch_is_one_round_trip() {
-    // Its tables stay within the window, so that all labels may be asked for at once: those of more
-    // transfers than one message has.
+    // The tables stay within the window, so all labels may be requested at once: those of more
+    // transfers than fit in one message.
     let circuit = chain(60);
     let setup = Setup::new(&circuit, random_inputs(&circuit, 1500, 1));
     let mut pair = warm();

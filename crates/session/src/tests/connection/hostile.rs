@@ -1,4 +1,4 @@
-//! Peers that do not keep to the protocol.
+//! Tests of peers that violate the protocol.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn setup() -> Setup {
     setup
 }
 
-/// Runs some runs with frame number `target` replaced.
+/// Executes some runs with frame number `target` replaced.
 fn run_with(target: usize, change: &dyn Fn(Frame) -> Vec<Frame>) -> Pair {
     let setup = setup();
     let mut pair = Pair::new(1);
@@ -47,7 +47,7 @@ fn run_with(target: usize, change: &dyn Fn(Frame) -> Vec<Frame>) -> Pair {
             break;
         }
     }
-    // What has ended well has the right outputs.
+    // Runs without an error have the right outputs.
     for (index, run) in runs.iter().enumerate() {
         let garbler = index % 2;
         for (end, run) in [(garbler, run[0]), (1 - garbler, run[1])] {
@@ -81,8 +81,8 @@ fn no_flipped_bit_gives_a_wrong_output_or_a_panic() {
             noticed += usize::from(!all_well);
         }
     }
-    // What extends the pool beyond what is used is not looked at, and what ends the connection
-    // comes too late to matter.
+    // Extensions of the pool beyond its use are not checked, and changes at the end of the
+    // connection are too late to matter.
     assert!(noticed * 10 > count * 2 * 8, "{noticed} of {}", count * 2);
 }
 
@@ -111,7 +111,7 @@ fn frames_dropped_or_doubled_are_noticed() {
     }
 }
 
-/// Two sides in the middle of their connection, with some runs behind them.
+/// Returns two sides in the middle of their connection, after some runs.
 fn warm() -> Pair {
     let mut pair = Pair::new(5);
     for garbler in [0, 1] {
@@ -197,7 +197,7 @@ fn numbers_out_of_range_are_refused() {
             }
         }
     }
-    // The last one in range is held.
+    // The last run in range is held.
     let mut pair = warm();
     let refusal = frame(FrameKind::Refuse, 1 + limits, &[1]);
     pair.sides[0].handle(refusal).unwrap();
@@ -205,7 +205,7 @@ fn numbers_out_of_range_are_refused() {
 
 #[test]
 fn more_ahead_of_the_calls_than_agreed_is_refused() {
-    // What is held of a run begins with a hello.
+    // The first held frame of a run is a hello.
     let called = |garbles| {
         let mut pair = warm();
         let (_, hello) = (pair.sent.iter())
@@ -217,7 +217,7 @@ fn more_ahead_of_the_calls_than_agreed_is_refused() {
         pair.sides[0].handle(hello).unwrap();
         pair
     };
-    // Tables above the window.
+    // Tables beyond the window.
     let mut pair = called(1 << 31);
     let mut error = None;
     for chunk in 0..60_u64 {
@@ -231,7 +231,7 @@ fn more_ahead_of_the_calls_than_agreed_is_refused() {
     let (chunk, error) = error.unwrap();
     assert_eq!(chunk, 40);
     assert!(matches!(error, SessionError::Unexpected { .. }), "{error}");
-    // Anything else, however small its frames.
+    // Any other frames, however small.
     for (garbles, len) in [(0, 0), (1 << 31, 0), (0, 1000), (0, 1 << 20)] {
         let mut pair = called(garbles);
         let content = vec![0; len];
@@ -339,7 +339,7 @@ fn openings_that_lie_are_refused() {
         };
         assert!(side.handle(frame).is_err(), "byte {place}");
     }
-    // Our own.
+    // Our own opening.
     let mut side = Connection::new(ConnectionConfig::default(), false);
     let mut out = Vec::new();
     side.poll(&mut out, true).unwrap();
@@ -374,7 +374,7 @@ proptest! {
     }
 }
 
-/// Returns all frames of a connection with some runs, first those of one side.
+/// Returns all frames of a connection with some runs, those of one side first.
 pub(in crate::tests) fn frames_of_runs() -> Vec<Frame> {
     let pair = run_with(usize::MAX, &|frame| vec![frame]);
     let of = |end| pair.sent.iter().filter(move |(from, _)| *from == end);

@@ -1,4 +1,4 @@
-//! Two sides of a connection for many runs joined in memory, frame by frame, in any order.
+//! Tests of two sides of a connection for many runs, joined in memory, with frames in any order.
 
 mod bounds;
 mod flights;
@@ -24,10 +24,10 @@ use crate::{
     Role, RunId, RunReport, SessionError,
 };
 
-/// Which of the two sides.
+/// One of the two sides, 0 or 1.
 type End = usize;
 
-/// What one side has of one run.
+/// The events of one run at one side.
 #[derive(Debug, Default)]
 struct Done {
     outputs: Vec<Bits>,
@@ -35,14 +35,14 @@ struct Done {
     end: Option<Result<RunReport, SessionError>>,
 }
 
-/// Both sides and what is on its way.
+/// Both sides and the frames in flight.
 struct Pair {
     sides: [Connection; 2],
     arriving: [VecDeque<Frame>; 2],
     runs: [HashMap<RunId, Done>; 2],
     failed: [Option<SessionError>; 2],
     finished: [bool; 2],
-    /// What each side was told that the other calls for.
+    /// The runs that each side was asked for by the other.
     called: [Vec<(RunId, Option<Proposal>)>; 2],
     /// All frames sent, by side.
     sent: Vec<(End, Frame)>,
@@ -114,7 +114,7 @@ impl Pair {
         self.collect(end);
     }
 
-    /// Calls both sides of a run that end `garbler` garbles.
+    /// Calls both sides of a run that side `garbler` garbles.
     fn call_both(&mut self, garbler: End, setup: &Setup) -> [RunId; 2] {
         [
             self.call(garbler, Role::Garbler, setup),
@@ -122,7 +122,7 @@ impl Pair {
         ]
     }
 
-    /// Polls one side once; says whether it did anything.
+    /// Polls one side once. Returns whether it did anything.
     fn poll(&mut self, end: End) -> bool {
         if self.failed[end].is_some() || self.finished[end] {
             return false;
@@ -156,7 +156,7 @@ impl Pair {
         }
     }
 
-    /// Gives one side the next frame, if there is one and it takes it.
+    /// Delivers the next frame to a side, if there is one and the side accepts it.
     fn deliver(&mut self, end: End) -> bool {
         if self.failed[end].is_some() || self.finished[end] || !self.sides[end].wants_input() {
             return false;
@@ -203,7 +203,8 @@ impl Pair {
         }
     }
 
-    /// Takes steps of either side in any order; says whether any of some dozen did anything.
+    /// Takes steps of either side in random order. Returns whether any of about a dozen did
+    /// anything.
     fn wander(&mut self, steps: usize) {
         for _ in 0..steps {
             let end = (self.rng.next_u32() & 1) as usize;
@@ -215,7 +216,7 @@ impl Pair {
         }
     }
 
-    /// Runs until nothing is on its way and nobody has anything to do.
+    /// Runs until no frame is in flight and no side has work.
     fn rest(&mut self) {
         loop {
             self.wander(16);
@@ -230,12 +231,12 @@ impl Pair {
         }
     }
 
-    /// Lets one side do all it can with what it has.
+    /// Lets one side do all possible work without further frames.
     fn exhaust(&mut self, end: End) {
         while self.poll(end) {}
     }
 
-    /// Lets everything that is on its way to a side arrive.
+    /// Delivers all frames in flight to a side.
     fn arrive(&mut self, end: End) {
         while self.deliver(end) {}
     }

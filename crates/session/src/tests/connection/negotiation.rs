@@ -1,4 +1,4 @@
-//! Agreement on how the oblivious transfers of runs are done, by the settings of both sides.
+//! Tests of the agreement on the oblivious transfers of runs, by the settings of both sides.
 
 use transpute_ot::{BaseOt, Extension};
 
@@ -28,7 +28,7 @@ fn pair(seed: u64, base_ot: BaseOt) -> Pair {
 #[test]
 fn both_settings_decide_the_transfers_of_a_run() {
     let (auto, direct) = (OtChoice::Auto, OtChoice::Direct);
-    // `None` if the first run of a cold connection may be either way.
+    // `None` if the first run of a cold connection may have either.
     for (garbler, evaluator, is_warm, expected) in [
         (auto, auto, false, None),
         (auto, auto, true, Some(OtPlan::Pool)),
@@ -47,7 +47,7 @@ fn both_settings_decide_the_transfers_of_a_run() {
                     pair.rest();
                 }
                 let (ours, theirs) = (setup(20, garbler), setup(20, evaluator));
-                // Three runs: more bits in all than may be asked for directly without a demand.
+                // Three runs have more bits in total than may be direct without a demand.
                 let runs: Vec<_> = (0..3)
                     .map(|_| {
                         [
@@ -56,7 +56,8 @@ fn both_settings_decide_the_transfers_of_a_run() {
                         ]
                     })
                     .collect();
-                // The evaluator asks before it hears of the garbler's demand, or after.
+                // The evaluator sends its request before or after it learns of the garbler's
+                // demand.
                 if seed % 2 == 0 {
                     pair.exhaust(1);
                 } else {
@@ -83,7 +84,7 @@ fn both_settings_decide_the_transfers_of_a_run() {
                 asked_in_vain += pair.sent.iter().filter(corrections).count();
             }
         }
-        // The evaluators that asked too early began again.
+        // The evaluators whose requests were too early started again.
         if (garbler, evaluator, is_warm) == (direct, auto, true) {
             assert!(asked_in_vain > 0);
         }
@@ -94,7 +95,8 @@ fn both_settings_decide_the_transfers_of_a_run() {
 fn demands_are_met_by_transfers_of_the_run() {
     let auto = OtChoice::Auto;
     let iknp = OtPlan::Extension(Extension::Iknp);
-    // 264 transfers are more than are direct without a demand; 8,800 are asked for in two messages.
+    // 264 transfers are too many for direct ones without a demand. 8,800 are requested in two
+    // messages.
     for (garbler, evaluator, count, expected) in [
         (IKNP, auto, 20, iknp),
         (auto, IKNP, 20, iknp),
@@ -115,7 +117,7 @@ fn demands_are_met_by_transfers_of_the_run() {
                     pair.call(1, crate::Role::Evaluator, &theirs),
                 ];
                 let next = pair.call_both(0, &setup(20, auto));
-                // The evaluator asks before it hears of the garbler's demand.
+                // The evaluator sends its request before it learns of the garbler's demand.
                 pair.exhaust(1);
                 pair.rest();
                 pair.assert_alive();

@@ -1,4 +1,4 @@
-//! `Output` messages that arrive before the garbler may decode them.
+//! Tests of `Output` messages that arrive before the garbler may decode them.
 
 use transpute_circuit::{Circuit, Gate, Op};
 
@@ -11,7 +11,7 @@ use crate::{
 const BATCH: usize = 3;
 
 /// Returns a setup whose circuit has `widths` as inputs and one AND gate of the first two bits, or
-/// no gate. Nothing reads the other bits, but two of them are outputs.
+/// no gate. No gate reads the other bits, but two of them are outputs.
 fn setup(widths: [u32; 2], has_tables: bool, output: OutputPolicy) -> Setup {
     let and = Gate {
         op: Op::And,
@@ -31,7 +31,7 @@ fn setup(widths: [u32; 2], has_tables: bool, output: OutputPolicy) -> Setup {
     setup
 }
 
-/// All setups in which the evaluator sends `Output` messages.
+/// Returns all setups in which the evaluator sends `Output` messages.
 fn setups(widths: [u32; 2]) -> impl Iterator<Item = Setup> {
     [OutputPolicy::Garbler, OutputPolicy::Both]
         .into_iter()
@@ -44,7 +44,7 @@ fn count(pair: &Pair, from: End, kind: FrameKind) -> usize {
         .count()
 }
 
-/// Polls the evaluator, side 1, until it has sent as many frames of a kind.
+/// Polls the evaluator, side 1, until it has sent this number of frames of a kind.
 fn send_until(pair: &mut Pair, kind: FrameKind, frames: usize) {
     for _ in 0..100 {
         if count(pair, 1, kind) == frames {
@@ -62,7 +62,7 @@ fn send_until(pair: &mut Pair, kind: FrameKind, frames: usize) {
     panic!("{kind:?}: {sent:?}");
 }
 
-/// Asserts that the garbler, side 0, has as many `Output` messages and has decoded nothing.
+/// Asserts that the garbler, side 0, has this number of `Output` messages and has decoded nothing.
 fn assert_held(pair: &Pair, garbler: RunId, messages: usize) {
     pair.assert_alive();
     assert_eq!(count(pair, 1, FrameKind::Output), messages);
@@ -89,7 +89,7 @@ fn prepare(setup: &Setup) -> (Pair, [RunId; 2]) {
     (pair, runs)
 }
 
-/// A garbler without input bits sends no labels that the evaluator would wait for.
+/// A garbler without input bits sends no labels for which the evaluator would wait.
 #[test]
 fn an_output_of_a_prepared_run_waits_for_the_garbler() {
     for setup in setups([0, 5]) {
@@ -102,8 +102,8 @@ fn an_output_of_a_prepared_run_waits_for_the_garbler() {
     }
 }
 
-/// While the link takes nothing, the evaluator evaluates. The first `Output` message then goes before
-/// the request for labels that no output depends on.
+/// While the link accepts nothing, the evaluator evaluates. So the first `Output` message precedes
+/// the request for labels on which no output depends.
 #[test]
 fn an_output_may_precede_the_request_for_unread_labels() {
     for setup in setups([2, 3]).filter(|setup| setup.circuit.gates().len() == 1) {
@@ -125,8 +125,8 @@ fn an_output_may_precede_the_request_for_unread_labels() {
     }
 }
 
-/// An evaluator that sends more than the garbler has garbled is refused; so is one whose peer learns
-/// no output.
+/// An evaluator that sends more outputs than the garbler has garbled is rejected. So is one whose
+/// peer learns no output.
 #[test]
 fn an_output_that_is_not_due_is_refused() {
     for policy in [OutputPolicy::Evaluator, OutputPolicy::Garbler] {

@@ -1,4 +1,4 @@
-//! Runs that go well, and runs that fail alone.
+//! Tests of runs that succeed, and of runs that fail alone.
 
 use std::collections::HashSet;
 
@@ -79,7 +79,7 @@ proptest! {
             setup.config.output = POLICIES[index % 3];
             setup
         }).collect();
-        // Each side calls in the same order, but each when it likes.
+        // Both sides call in the same order, at different times.
         let mut runs = [Vec::new(), Vec::new()];
         let mut unprovided = Vec::new();
         while runs.iter().any(|runs| runs.len() < setups.len()) {
@@ -140,7 +140,7 @@ fn every_run_has_an_offset_of_its_own() {
         for end in [0, 1] {
             let run = pair.call(end, Role::Garbler, &setup);
             let delta = pair.sides[end].delta(run).filter(|delta| *delta != [0; 16]);
-            // No run has begun before others that wait.
+            // No run started before others that wait.
             if let Some(delta) = delta {
                 assert!(seen.insert(delta));
             }
@@ -280,7 +280,7 @@ fn a_peer_that_leaves_a_run_alone_delays_no_other() {
         pair.check(1, run[1], setup);
     }
     assert!(!pair.runs[1].contains_key(&lonely));
-    // When it says that it will not, the call ends.
+    // When the peer closes, the call ends.
     pair.sides[0].close();
     pair.rest();
     assert!(matches!(
@@ -304,7 +304,7 @@ fn direct_transfer_can_be_asked_for() {
         unreachable!()
     };
     assert_eq!(report.ot, OtPlan::Direct);
-    // An extension of the run, which is another one than the connection's.
+    // An extension of the run that differs from the connection's.
     setup.config.ot = OtChoice::Extension(Extension::Iknp);
     let runs = pair.call_both(1, &setup);
     pair.rest();

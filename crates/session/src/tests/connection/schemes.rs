@@ -1,4 +1,4 @@
-//! The garbling scheme of runs of a connection.
+//! Tests of the garbling schemes of runs of a connection.
 
 use transpute_garble::Scheme;
 
@@ -9,7 +9,7 @@ use crate::{
     tests::{Setup, chain, random_inputs},
 };
 
-/// What a side allows: one scheme, or the recommended ones with one of them preferred.
+/// The allowed schemes of a side: one scheme, or the recommended ones with a preference.
 #[derive(Clone, Copy, Debug)]
 enum Wish {
     Only(Scheme),
@@ -41,7 +41,7 @@ impl Wish {
     }
 }
 
-/// The pairs of settings of garbler and evaluator, and which end connects; end 0 garbles.
+/// Returns pairs of settings of garbler and evaluator, and the side that connects. Side 0 garbles.
 fn cases() -> impl Iterator<Item = (Wish, Wish, End)> {
     (WISHES.into_iter())
         .flat_map(|ours| WISHES.into_iter().map(move |theirs| (ours, theirs)))

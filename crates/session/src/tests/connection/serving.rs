@@ -1,4 +1,4 @@
-//! A side that calls for what the other has called for, or declines it.
+//! Tests of a side that answers the calls of the other, or declines them.
 
 use transpute_circuit::Program;
 
@@ -46,7 +46,7 @@ fn a_side_hears_once_what_the_other_calls_for_and_answers() {
             pair.done(1, theirs[1]).end,
             Some(Err(SessionError::RefusedByPeer(Field::Circuit)))
         ));
-        // What was called for here first is no news.
+        // A run that was called here first causes no event.
         pair.call(0, Role::Garbler, &setup);
         pair.call(1, Role::Evaluator, &setup);
         pair.rest();

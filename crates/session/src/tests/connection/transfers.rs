@@ -1,4 +1,4 @@
-//! Connections whose base OT is over ML-KEM-768.
+//! Tests of connections with base OT over ML-KEM-768.
 
 use transpute_circuit::generators;
 use transpute_ot::{BASE_COUNT, BaseOt, Extension};
@@ -68,7 +68,7 @@ fn the_garblers_keys_are_answered_once() {
         let [keys, answer] = [base.receiver_len(BASE_COUNT), base.sender_len(BASE_COUNT)];
         assert_eq!(lens, [keys, answer]);
     }
-    // Once more, with the right length.
+    // Again, with the right length.
     let again = pair
         .sent
         .iter()
@@ -107,10 +107,10 @@ fn sides_with_another_base_part() {
         assert_eq!([ours, theirs], names);
         sides[end].farewell(&error).unwrap()
     };
-    // Who has not said yet how it opens does so before it leaves.
+    // A side that has not sent its opening sends it before it leaves.
     let words = differ(1, &out);
     differ(0, &words);
-    // And if it does not, the reason is told all the same.
+    // Without a difference, the reason is sent too.
     let mut third = Connection::new(ConnectionConfig::default(), true);
     let reason = frames(&words).remove(1);
     assert!(matches!(
