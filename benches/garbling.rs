@@ -1,8 +1,8 @@
-//! Garbling and evaluating: what the AES units do at most, AND gates per second by scheme and
-//! circuit, compiling programs, reading circuit files and compiled programs.
+//! Benchmarks of garbling and evaluation: peak throughput of the AES units, AND gates per second by
+//! scheme and circuit, compilation of programs, and reading of circuit files and compiled programs.
 //!
-//! Instances are garbled as a session of many does it, side by side where the program allows it; the
-//! circuits whose names end in `-alone` are garbled one instance at a time.
+//! As in a session with many instances, instances are garbled side by side if the program allows
+//! it. Circuits whose names end in `-alone` are garbled one instance at a time.
 
 use std::{
     hint::black_box,
@@ -18,10 +18,10 @@ use transpute::{
 use transpute_benches::{Subject, backend, subjects};
 use transpute_garble::ceiling::Ceiling;
 
-const CHUNK: usize = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 
-/// Blocks under one key, and key schedules with the blocks that half gates encrypt under each: the
-/// physical limit of everything below.
+/// Measures encryption under one key, and under fresh keys as half gates need it; both bound the
+/// speed of all other benchmarks here.
 fn ceilings(c: &mut Criterion) {
     const ROUNDS: u64 = 1000;
     let mut group = c.benchmark_group("ceiling");
@@ -41,14 +41,14 @@ fn ceilings(c: &mut Criterion) {
     group.finish();
 }
 
-/// The parties of one garbling, and how many instances go side by side.
-struct Side<'a> {
+/// The parameters of a garbling, and the number of instances side by side.
+struct Setup<'a> {
     subject: &'a Subject,
     params: Params,
     lanes: usize,
 }
 
-impl Side<'_> {
+impl Setup<'_> {
     fn garbler(&self) -> Garbler {
         let Subject { program, split, .. } = self.subject;
         Garbler::new(
@@ -65,7 +65,7 @@ impl Side<'_> {
         vec![self.subject.garbler_bits(); self.lanes]
     }
 
-    /// Garbles instances side by side; hands out each chunk in the same buffer.
+    /// Garbles instances side by side; calls `each` with each chunk, in the same buffer.
     fn garble(&self, garbler: &mut Garbler, chunk: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
         garbler
             .begin_side_by_side(&self.bits())
@@ -73,7 +73,7 @@ impl Side<'_> {
         while !garbler.is_instance_done() {
             chunk.clear();
             garbler
-                .garble_chunk(CHUNK, chunk)
+                .garble_chunk(CHUNK_BYTES, chunk)
                 .expect("the instances are not done");
             each(chunk);
         }
@@ -82,7 +82,7 @@ impl Side<'_> {
         }
     }
 
-    /// Begins the next instances, the number of the first of which is `first`; all input bits are 0.
+    /// Begins the next instances, starting with number `first`; all input bits are 0.
     fn begin(&self, garbler: &Garbler, evaluator: &mut Evaluator, first: u64) {
         let (mut own, mut bytes) = (Vec::new(), Vec::new());
         for (instance, bits) in (first..).zip(self.bits()) {
@@ -108,8 +108,9 @@ impl Side<'_> {
             .expect("the parameters are valid")
     }
 
-    /// Garbles and evaluates instances; returns the time that evaluating took. Each chunk is evaluated as soon as it is
-    /// there, in the caches as what a session has just received.
+    /// Garbles and evaluates instances; returns the time of evaluation. Each chunk is evaluated
+    /// immediately, so that it is still in the caches, like a chunk that a session has just
+    /// received.
     fn evaluate(&self, rounds: u64) -> Duration {
         let (mut garbler, mut evaluator) = (self.garbler(), self.evaluator());
         let (mut chunk, mut spent) = (Vec::new(), Duration::ZERO);
@@ -118,7 +119,7 @@ impl Side<'_> {
             self.garble(&mut garbler, &mut chunk, |chunk| {
                 let started = Instant::now();
                 evaluator
-                    .evaluate_chunk(chunk, CHUNK)
+                    .evaluate_chunk(chunk, CHUNK_BYTES)
                     .expect("the chunk is the next one");
                 spent += started.elapsed();
             });
@@ -142,9 +143,9 @@ fn gates(c: &mut Criterion) {
             let lanes = if subject.alone {
                 1
             } else {
-                lanes(&subject.program, CHUNK, u64::MAX)
+                lanes(&subject.program, CHUNK_BYTES, u64::MAX)
             };
-            let side = Side {
+            let setup = Setup {
                 subject: &subject,
                 params: Params::random(scheme, period, &mut rand::rng()),
                 lanes,
@@ -158,18 +159,18 @@ fn gates(c: &mut Criterion) {
                 subject.program.and_count() * lanes as u64,
             ));
 
-            let mut garbler = side.garbler();
+            let mut garbler = setup.garbler();
             let mut chunk = Vec::new();
             group.bench_function("garble", |b| {
                 b.iter(|| {
-                    side.garble(&mut garbler, &mut chunk, |chunk| {
+                    setup.garble(&mut garbler, &mut chunk, |chunk| {
                         black_box(chunk);
                     });
                 });
             });
 
             group.bench_function("evaluate", |b| {
-                b.iter_custom(|rounds| side.evaluate(rounds))
+                b.iter_custom(|rounds| setup.evaluate(rounds))
             });
             group.finish();
         }
@@ -200,18 +201,18 @@ fn parse(c: &mut Criterion) {
         let mut text = Vec::new();
         circuit
             .write(&mut text, bristol::Format::Fashion, &Default::default())
-            .expect("Bristol Fashion can say what any circuit is");
+            .expect("Bristol Fashion can represent every circuit");
         group.throughput(Throughput::Bytes(text.len() as u64));
         group.bench_function(name, |b| {
-            b.iter(|| Circuit::parse(black_box(&text)).expect("what was written is read"));
+            b.iter(|| Circuit::parse(black_box(&text)).expect("a written circuit can be read"));
         });
     }
     group.finish();
 }
 
-/// A compiled program from a file that the system has in memory, with all checks.
+/// Loads a compiled program, with all checks, from a file in the page cache.
 fn load(c: &mut Criterion) {
-    let folder = tempfile::tempdir().expect("there is a folder for temporary files");
+    let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let cache = ProgramCache::new(folder.path());
     let mut group = c.benchmark_group("load");
     for (name, circuit) in circuits() {
@@ -219,7 +220,7 @@ fn load(c: &mut Criterion) {
         let program = Program::compile(&circuit);
         cache
             .store(&key, &program)
-            .expect("the folder can be written to");
+            .expect("the directory is writable");
         group.throughput(Throughput::Bytes(program.to_bytes().len() as u64));
         group.bench_function(name, |b| b.iter(|| cache.load(black_box(&key))));
     }

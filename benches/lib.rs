@@ -1,4 +1,4 @@
-//! What the benchmarks share. Run them with `cargo bench -p transpute-benches`.
+//! Circuits and helpers shared by the benchmarks. Run them with `cargo bench -p transpute-benches`.
 #![forbid(unsafe_code)]
 
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use transpute::{
     garble::Backend,
 };
 
-/// A circuit to measure, compiled.
+/// A compiled circuit to measure.
 pub struct Subject {
-    /// What to call it.
+    /// The name in reports.
     pub name: &'static str,
     /// The circuit.
     pub program: Arc<Program>,
-    /// Input value 0 is the garbler's.
+    /// The owners of the inputs; input value 0 is the garbler's.
     pub split: InputSplit,
-    /// Whether instances are to be measured one at a time even if they could go side by side.
+    /// Whether instances are measured one at a time, even if they could be garbled side by side.
     pub alone: bool,
 }
 
@@ -38,26 +38,27 @@ impl Subject {
         }
     }
 
-    /// Returns zeros for every input bit of the garbler.
+    /// Returns an input of the garbler that is all zeros.
     #[must_use]
     pub fn garbler_bits(&self) -> Bits {
         Bits::zeros(self.split.garbler_bits())
     }
 }
 
-/// Returns the AES back end to measure: the fastest, or the one that the environment names.
+/// Returns the AES back end to measure: the one that the environment names, else the fastest.
 ///
 /// # Panics
-/// If the environment names a back end that is unknown, or that this CPU cannot run.
+/// If the environment names a back end that is unknown or that this CPU does not support.
 #[must_use]
 pub fn backend() -> Backend {
     Backend::best().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The circuits that garbling is measured on: small, larger, wide as can be, serial.
+/// Returns the circuits to garble: small and large ones, serial ones, and one with independent
+/// gates.
 ///
 /// # Panics
-/// If a generator refuses its own documented parameters.
+/// If a generator rejects its own documented parameters.
 #[must_use]
 pub fn subjects() -> Vec<Subject> {
     let mincut = generators::min_of_candidates(25_000, 20, Default::default())
@@ -75,7 +76,7 @@ pub fn subjects() -> Vec<Subject> {
     ]
 }
 
-/// `ands` AND gates that do not depend on one another, folded into one output bit.
+/// Returns a circuit of `ands` independent AND gates, whose XOR is the output bit.
 ///
 /// # Panics
 /// If `ands` is 2^29 or more.

@@ -1,6 +1,7 @@
-//! Links over TCP on loopback against plain sockets: a gigabyte one way, and one byte there and back.
+//! Compares links over TCP on loopback with plain sockets: one gigabyte in one direction, and a
+//! round trip of one byte.
 //!
-//! Each end has a thread of its own: with blocking sockets for the baseline, with a runtime of one thread for a link.
+//! Each end has its own thread: plain sockets block, and a link uses a runtime with one thread.
 
 use std::{
     io::{Read as _, Write as _},
@@ -20,25 +21,25 @@ use tokio::{
 };
 use transpute_transport::{Identity, Link, LinkReader, LinkWriter, Security, Tcp, Transport as _};
 
-/// What one call reads or writes at most, in bytes.
-const CHUNK: usize = 256 << 10;
+/// The largest number of bytes per read or write.
+const CHUNK_BYTES: usize = 256 << 10;
 
-/// One gigabyte.
-const BULK: usize = 1_000_000_000;
+/// Number of bytes of the bulk transfer: one gigabyte.
+const BULK_BYTES: usize = 1_000_000_000;
 
-/// A connection over which a number of bytes is sent and answered with one byte, time and again.
+/// A connection over which bytes are sent repeatedly, and answered with one byte.
 trait Client {
-    /// Returns how long that took, so many times.
+    /// Sends `bytes` bytes and waits for the answer, `times` times; returns the elapsed time.
     fn exchange(&mut self, bytes: usize, times: u64) -> Duration;
 }
 
-/// Takes `bytes` and answers with one, until the connection ends.
+/// Receives `bytes` bytes and answers with one byte, until the connection ends.
 fn serve_plain(mut stream: TcpStream, bytes: usize) {
-    let mut buffer = vec![0; CHUNK];
+    let mut buffer = vec![0; CHUNK_BYTES];
     loop {
         let mut left = bytes;
         while left > 0 {
-            match stream.read(&mut buffer[..left.min(CHUNK)]) {
+            match stream.read(&mut buffer[..left.min(CHUNK_BYTES)]) {
                 Ok(read @ 1..) => left -= read,
                 _ => return,
             }
@@ -56,18 +57,18 @@ struct Plain {
 
 impl Plain {
     fn new(bytes: usize) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback can be listened on");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback accepts a listener");
         let address = listener.local_addr().expect("it is bound");
         thread::spawn(move || {
             let (stream, _) = listener.accept().expect("the other end connects");
             stream.set_nodelay(true).expect("TCP has the option");
             serve_plain(stream, bytes);
         });
-        let stream = TcpStream::connect(address).expect("somebody listens");
+        let stream = TcpStream::connect(address).expect("the listener accepts connections");
         stream.set_nodelay(true).expect("TCP has the option");
         Self {
             stream,
-            chunk: vec![7; CHUNK],
+            chunk: vec![7; CHUNK_BYTES],
         }
     }
 }
@@ -78,7 +79,7 @@ impl Client for Plain {
         for _ in 0..times {
             let mut left = bytes;
             while left > 0 {
-                let length = left.min(CHUNK);
+                let length = left.min(CHUNK_BYTES);
                 (self.stream.write_all(&self.chunk[..length])).expect("the other end reads");
                 left -= length;
             }
@@ -88,14 +89,14 @@ impl Client for Plain {
     }
 }
 
-/// The same as [`serve_plain`].
+/// Does the same as [`serve_plain`] over a link.
 async fn serve(link: Link, bytes: usize) {
     let (mut reader, mut writer) = link.into_parts();
-    let mut buffer = vec![0; CHUNK];
+    let mut buffer = vec![0; CHUNK_BYTES];
     loop {
         let mut left = bytes;
         while left > 0 {
-            match reader.read(&mut buffer[..left.min(CHUNK)]).await {
+            match reader.read(&mut buffer[..left.min(CHUNK_BYTES)]).await {
                 Ok(read @ 1..) => left -= read,
                 _ => return,
             }
@@ -115,26 +116,26 @@ struct Linked {
 
 impl Linked {
     fn new(listening: Security, connecting: Security, bytes: usize) -> Self {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             runtime().block_on(async {
                 let mut listener = (Tcp::default().listen("127.0.0.1:0", &listening).await)
-                    .expect("loopback can be listened on");
-                (tell.send(listener.local_address())).expect("somebody wants to know");
+                    .expect("loopback accepts a listener");
+                (sender.send(listener.local_address())).expect("the receiver is open");
                 let link = listener.accept().await.expect("the other end connects");
                 serve(link, bytes).await;
             });
         });
-        let address = told.recv().expect("the other end listens");
+        let address = receiver.recv().expect("the listener reports its address");
         let runtime = runtime();
         let link = (runtime.block_on(Tcp::default().connect(&address, &connecting)))
-            .expect("somebody listens");
+            .expect("the listener accepts connections");
         let (reader, writer) = link.into_parts();
         Self {
             runtime,
             reader,
             writer,
-            chunk: vec![7; CHUNK],
+            chunk: vec![7; CHUNK_BYTES],
         }
     }
 }
@@ -146,7 +147,7 @@ impl Client for Linked {
             for _ in 0..times {
                 let mut left = bytes;
                 while left > 0 {
-                    let length = left.min(CHUNK);
+                    let length = left.min(CHUNK_BYTES);
                     (self.writer.write_all(&self.chunk[..length]).await)
                         .expect("the other end reads");
                     left -= length;
@@ -163,7 +164,7 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .expect("the system has descriptors")
+        .expect("the system can create a runtime")
 }
 
 fn tls() -> (Security, Security) {
@@ -199,8 +200,8 @@ fn compare(group: &mut BenchmarkGroup<'_, WallTime>, bytes: usize) {
 fn loopback(c: &mut Criterion) {
     let mut group = c.benchmark_group("loopback/bulk");
     group.sample_size(10);
-    group.throughput(Throughput::Bytes(BULK as u64));
-    compare(&mut group, BULK);
+    group.throughput(Throughput::Bytes(BULK_BYTES as u64));
+    compare(&mut group, BULK_BYTES);
     group.finish();
     let mut group = c.benchmark_group("loopback/round-trip");
     compare(&mut group, 1);

@@ -1,4 +1,4 @@
-//! Oblivious transfer: base OTs, extensions, masks.
+//! Benchmarks of oblivious transfer: base OTs, extensions and masks.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use transpute::ot::{
@@ -10,10 +10,10 @@ const SID: [u8; 32] = [7; 32];
 const NONCE: [u8; 32] = [1; 32];
 const DELTA: u128 = 0x1234_5678_9abc_def1_0f0e_0d0c_0b0a_0909;
 
-/// Transfers per segment: what the session asks for at a time.
-const RUN: usize = SEGMENT_OTS;
+/// Number of OTs per segment, as in a session.
+const SEGMENT: usize = SEGMENT_OTS;
 
-/// A hash of the transcript, in a session.
+/// The challenge, which in a session is a hash of the transcript.
 const CHALLENGE: [u8; 32] = [9; 32];
 
 fn base(c: &mut Criterion) {
@@ -49,7 +49,7 @@ fn base(c: &mut Criterion) {
     group.finish();
 }
 
-/// Makes both ends of an extension from base keys that are random but not from base OTs.
+/// Returns both parties of an extension, with random keys in place of base OTs.
 fn ends(kind: Extension) -> (CotSender, CotReceiver) {
     let pairs: Vec<[u128; 2]> = (0..BASE_COUNT).map(|_| rand::random()).collect();
     let keys: Vec<u128> = (pairs.iter().enumerate())
@@ -66,10 +66,10 @@ fn ends(kind: Extension) -> (CotSender, CotReceiver) {
 }
 
 fn extension(c: &mut Criterion) {
-    let choices: Vec<u64> = (0..RUN / 64).map(|_| rand::random()).collect();
+    let choices: Vec<u64> = (0..SEGMENT / 64).map(|_| rand::random()).collect();
     for kind in Extension::ALL {
         let mut group = c.benchmark_group(kind.to_string());
-        group.throughput(Throughput::Elements(RUN as u64));
+        group.throughput(Throughput::Elements(SEGMENT as u64));
         let (mut sender, mut receiver) = ends(kind);
         let mut rng = rand::rng();
         let (mut message, mut check, mut rows) = (Vec::new(), Vec::new(), Vec::new());
@@ -77,17 +77,17 @@ fn extension(c: &mut Criterion) {
             message.clear();
             check.clear();
             rows.clear();
-            let segment = receiver.extend(&choices, RUN, &mut rng, &mut message);
+            let segment = receiver.extend(&choices, SEGMENT, &mut rng, &mut message);
             segment.prove(&CHALLENGE, &mut check, &mut rows);
             (message.clone(), check.clone())
         };
         group.bench_function("receiver", |b| b.iter(&mut receive));
-        // Wrong checks take as long as right ones, but end a sender: each of these is right.
+        // A failed check ends the sender, so every check here is valid; the time is the same.
         group.bench_function("sender", |b| {
             b.iter_batched(
                 &mut receive,
                 |(message, check)| {
-                    let unchecked = sender.extend(RUN, &message, &CHALLENGE)?;
+                    let unchecked = sender.extend(SEGMENT, &message, &CHALLENGE)?;
                     let rows = sender.check(unchecked, &check)?;
                     sender.recycle(rows);
                     Ok::<_, OtError>(())
@@ -101,10 +101,10 @@ fn extension(c: &mut Criterion) {
 
 fn masks(c: &mut Criterion) {
     let hash = MaskHash::new(&SID);
-    let rows: Vec<u128> = (0..RUN).map(|_| rand::random()).collect();
-    let messages: Vec<[u128; 2]> = (0..RUN).map(|_| rand::random()).collect();
+    let rows: Vec<u128> = (0..SEGMENT).map(|_| rand::random()).collect();
+    let messages: Vec<[u128; 2]> = (0..SEGMENT).map(|_| rand::random()).collect();
     let mut group = c.benchmark_group("chosen messages");
-    group.throughput(Throughput::Elements(RUN as u64));
+    group.throughput(Throughput::Elements(SEGMENT as u64));
     let mut masked = Vec::new();
     group.bench_function("mask", |b| {
         b.iter(|| {

@@ -1,7 +1,7 @@
-//! Whole sessions between two parties in one program, over loopback TCP: connecting, oblivious
-//! transfer, tables, output.
+//! Benchmarks of whole sessions between two parties in one process, over loopback TCP: connection,
+//! oblivious transfer, tables and output.
 //!
-//! Each party has a runtime of one thread, and computes on another, as the command does.
+//! Like in the command, each party has a runtime with one thread and computes on another thread.
 
 use std::{
     sync::{Arc, mpsc},
@@ -14,7 +14,7 @@ use transpute::{
     session::Repeat,
 };
 
-/// What both parties agree on.
+/// The settings that both parties agree on.
 struct Case {
     program: Arc<Program>,
     batch: u64,
@@ -36,27 +36,28 @@ impl Case {
         }
     }
 
-    /// Both parties from start to end; returns when both are done.
+    /// Runs both parties from start to end.
     fn run(&self) {
         let [alice, bob] = [(); 2].map(|()| Identity::generate().expect("there is randomness"));
         let (alice_is, bob_is) = (alice.fingerprint(), bob.fingerprint());
         let split = InputSplit::first_to_garbler(self.program.input_widths());
         let input = |bits| Box::new(Repeat(Bits::zeros(bits)));
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         thread::scope(|scope| {
             scope.spawn(|| {
                 block_on(async {
                     let party = self.party(Role::Garbler, alice, bob_is);
                     let listening = party.listen("127.0.0.1:0").await;
-                    let listening = listening.expect("loopback can be listened on");
-                    tell.send(listening.local_address())
+                    let listening = listening.expect("loopback accepts a listener");
+                    sender
+                        .send(listening.local_address())
                         .expect("the other party waits for it");
                     let results = listening.run_batch(input(split.garbler_bits())).await;
                     results.expect("the garbler's side succeeds");
                 });
             });
             block_on(async {
-                let address = told.recv().expect("the other party listens");
+                let address = receiver.recv().expect("the other party listens");
                 let party = self.party(Role::Evaluator, bob, alice_is).connect(address);
                 let results = party.run_batch(input(split.evaluator_bits())).await;
                 results.expect("the evaluator's side succeeds");
@@ -69,7 +70,7 @@ fn block_on(future: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .expect("the system has threads")
+        .expect("the system can create a runtime")
         .block_on(future);
 }
 

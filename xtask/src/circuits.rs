@@ -1,4 +1,4 @@
-//! The circuit files in the repository, in Bristol Fashion, as our own generators write them.
+//! The circuit files of the repository, in Bristol Fashion, written by the project's generators.
 
 use std::{error::Error, fs, io, path::Path};
 
@@ -7,7 +7,7 @@ use transpute_circuit::{
     catalogue,
 };
 
-/// The circuits that are kept as files: small ones that other programs know as well.
+/// The circuits that are stored as files: small ones that other implementations have too.
 const SPECS: [&str; 11] = [
     "aes128",
     "aes192",
@@ -22,7 +22,7 @@ const SPECS: [&str; 11] = [
     "millionaires:32",
 ];
 
-/// Writes all files.
+/// Writes all circuit files.
 pub(crate) fn write(root: &Path) -> Result<(), Box<dyn Error>> {
     let folder = root.join("circuits");
     fs::create_dir_all(&folder)?;
@@ -32,7 +32,7 @@ pub(crate) fn write(root: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Names the files that are missing, not what would be written, or left over.
+/// Returns the files that are missing, outdated or unknown.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let folder = root.join("circuits");
     let mut complaints = Vec::new();
@@ -50,7 +50,9 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     for entry in fs::read_dir(&folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if name.ends_with(".txt") && !SPECS.iter().any(|spec| file_name(spec) == name) {
-            complaints.push(format!("circuits/{name} is written by nothing"));
+            complaints.push(format!(
+                "circuits/{name} is not among the circuits to write"
+            ));
         }
     }
     if !complaints.is_empty() {

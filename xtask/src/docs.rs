@@ -30,7 +30,7 @@ pub(crate) fn run(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(complaints)
 }
 
-/// Folders whose files pages name in code spans.
+/// Folders of the repository: a code span that begins with one names a file.
 const FOLDERS: [&str; 6] = [
     "crates/",
     "docs/",
@@ -40,7 +40,7 @@ const FOLDERS: [&str; 6] = [
     "circuits/",
 ];
 
-/// Pages that list the fields of files in JSON, with the sources whose public fields these are.
+/// Pages that list the fields of JSON files, with the sources that define these fields.
 const FIELDS: [(&str, &[&str]); 2] = [
     (
         "docs/records.md",
@@ -59,10 +59,11 @@ const FIELDS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Names every link of README.md, docs/ and examples/ whose file or heading does not exist, every file that a code span names and that does
-/// not exist, and every page that the summary lacks.
+/// Returns a complaint for every link of README.md, docs/ and examples/ whose file or heading does
+/// not exist, for every missing file that a code span names, and for every page that the summary
+/// does not list.
 ///
-/// Pages of the book link to files of the book only, because others are not part of it. Generated results are exempt.
+/// Pages of the book may link only to pages of the book. Generated results are exempt.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut paths = vec![PathBuf::from("README.md")];
     for folder in ["docs", "examples"] {
@@ -91,7 +92,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(complaints)
 }
 
-/// Names every public field of the sources in [`FIELDS`] that its page lacks.
+/// Returns a complaint for every public field of the sources in [`FIELDS`] that its page lacks.
 fn check_fields(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut complaints = Vec::new();
     for (page, sources) in FIELDS {
@@ -121,7 +122,7 @@ fn missing_fields<'a>(page: &str, source: &'a str) -> impl Iterator<Item = &'a s
     fields.into_iter()
 }
 
-/// Checks one link; notes its target if the page is the summary.
+/// Checks one link; records its target if the page is the summary.
 fn resolve(
     root: &Path,
     page: &Path,

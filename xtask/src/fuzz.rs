@@ -1,11 +1,12 @@
-//! Whether the fuzzer's targets compile. They are no part of the workspace, so nothing else would notice.
+//! A check that the fuzz targets compile. They are not part of the workspace, so no other check
+//! covers them.
 
 use std::{env, error::Error, path::Path, process::Command};
 
-/// The manifests of the folders made for cargo-fuzz.
+/// The manifests of the directories for cargo-fuzz.
 const MANIFESTS: [&str; 1] = ["crates/rudp/fuzz/Cargo.toml"];
 
-/// Checks them with the compiler at hand: only running them needs a nightly one.
+/// Checks them with the current compiler; only running them needs a nightly compiler.
 pub(crate) fn check(root: &Path) -> Result<(), Box<dyn Error>> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     for manifest in MANIFESTS {

@@ -1,4 +1,4 @@
-//! Finds the ignored tests of the workspace, and the reason that each of them states.
+//! Finds the ignored tests of the workspace and their reasons.
 
 use std::{
     error::Error,
@@ -8,19 +8,19 @@ use std::{
 
 use crate::tidy::sources;
 
-/// The command that slow tests name.
+/// The command in the reasons of slow tests.
 const COMMAND: &str = "cargo xtask slow-tests";
 
-/// Why a test is ignored.
+/// The reason why a test is ignored.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Reason {
     /// It takes long.
     Slow,
-    /// It reads files from the folder that this environment variable names.
+    /// It reads files from the directory in this environment variable.
     Needs(String),
-    /// It prints figures.
+    /// It is a measurement, which prints figures.
     Measures,
-    /// Another test runs it as a process.
+    /// Another test runs it in a child process.
     Child,
 }
 
@@ -31,9 +31,9 @@ pub(crate) struct Ignored {
     pub(crate) package: String,
     /// The arguments that choose its target for `cargo test`.
     pub(crate) target: Vec<String>,
-    /// The name of its function.
+    /// The name of the test function.
     pub(crate) name: String,
-    /// Why it is ignored.
+    /// The reason why it is ignored.
     pub(crate) reason: Reason,
 }
 
@@ -57,8 +57,8 @@ impl Reason {
     }
 }
 
-/// Returns each ignored test of a source file: the number of the line of its attribute, the name of the function, and the
-/// reason, if it has one of the forms that docs/testing.md lists.
+/// Returns each ignored test of a source file: the line number of its attribute, the name of the
+/// function, and the reason, if it has one of the forms in docs/testing.md.
 pub(crate) fn in_source(text: &str) -> impl Iterator<Item = (usize, &str, Option<Reason>)> {
     let lines = text.lines().zip(1..);
     lines.filter_map(move |(line, number)| {
@@ -75,7 +75,7 @@ pub(crate) fn in_source(text: &str) -> impl Iterator<Item = (usize, &str, Option
     })
 }
 
-/// Returns all ignored tests with a valid reason, by package and file. `tidy` complains about the others.
+/// Returns all ignored tests with a valid reason, by package and file. `tidy` reports the others.
 pub(crate) fn all(root: &Path) -> Result<Vec<Ignored>, Box<dyn Error>> {
     let mut tests = Vec::new();
     for file in sources(root)? {
@@ -94,7 +94,7 @@ pub(crate) fn all(root: &Path) -> Result<Vec<Ignored>, Box<dyn Error>> {
     Ok(tests)
 }
 
-/// Returns the name and the folder of the package that a file belongs to.
+/// Returns the name and the directory of the package that contains a file.
 fn package(file: &Path) -> Result<(String, PathBuf), Box<dyn Error>> {
     for folder in file.ancestors().skip(1) {
         let Ok(manifest) = fs::read_to_string(folder.join("Cargo.toml")) else {
@@ -108,7 +108,7 @@ fn package(file: &Path) -> Result<(String, PathBuf), Box<dyn Error>> {
     Err(format!("{} belongs to no package", file.display()).into())
 }
 
-/// Returns the arguments of `cargo test` for the target that a file of a package belongs to.
+/// Returns the arguments of `cargo test` for the target that contains a file of a package.
 fn target(file: &Path, folder: &Path) -> Vec<String> {
     let mut parts = file.iter().map(|part| part.to_string_lossy());
     let first = parts.next().unwrap_or_default();
@@ -118,7 +118,7 @@ fn target(file: &Path, folder: &Path) -> Vec<String> {
         "src" if folder.join("src/lib.rs").exists() => vec!["--lib".to_owned()],
         "src" => vec!["--bins".to_owned()],
         "tests" => argument("--test", &parts.next().unwrap_or_default()),
-        // The examples are a package whose folder holds one folder for each.
+        // The examples are one package with a directory per example.
         example => argument("--example", example),
     }
 }
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn ignored_tests_of_a_source_are_found() {
-        // Written otherwise, or this file would break the rule that it checks.
+        // `IGNORE` is replaced below; otherwise this file would break the rule that it checks.
         let text = "\
 //! A module.
 #[test]

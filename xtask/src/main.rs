@@ -1,4 +1,4 @@
-//! Repository chores: `cargo xtask <chore>`.
+//! Maintenance tasks of the repository: `cargo xtask <task>`.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -18,21 +18,21 @@ mod slow_tests;
 mod tidy;
 
 const USAGE: &str = "\
-usage: cargo xtask <chore>
+usage: cargo xtask <task>
 
-  circuits          write the circuit files under circuits/ anew
-  circuits --check  fail unless they are what would be written
+  circuits          write all circuit files under circuits/
+  circuits --check  fail unless these files are current
   docs              check links and fields in documents, and build the book if mdbook is installed
-  fuzz-check        fail unless the targets of the fuzzer compile
-  reproduce         run the published experiments anew and write docs/results (hours)
+  fuzz-check        fail unless the fuzz targets compile
+  reproduce         run the published experiments again and write docs/results (hours)
   reproduce --quick the same with fewer runs, into docs/results/quick (minutes)
-  selection run     run every transport in drawn cells, into docs/results/selection (an hour)
-  selection fit     fit the model of the selector to their rows, and write the score
-  selection score   write what choosing a transport costs in them beside their rows
+  selection run     run every transport in random cells, into docs/results/selection (an hour)
+  selection fit     fit the selector's model to the recorded runs, and write the score
+  selection score   write the cost of the selector's choices in the recorded runs
   slow-tests        run the tests that are ignored because they are slow, in the release profile
-  slow-tests --ci   run those that fit into three minutes, in the development profile
-  slow-tests --list list them
-  tidy              fail unless the sources keep the rules of the house
+  slow-tests --ci   run the slow tests that take at most three minutes in total, in the dev profile
+  slow-tests --list list the slow tests
+  tidy              fail unless the sources follow the rules of the repository
 ";
 
 fn main() -> ExitCode {
@@ -64,8 +64,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The root of the workspace, wherever the command is called from. What cargo says when it runs this counts: clones that share a
-/// target folder share this program.
+/// Returns the root of the workspace. It uses the environment of the running cargo first, because
+/// clones that share a target directory also share this program.
 fn root() -> PathBuf {
     let own = env::var_os("CARGO_MANIFEST_DIR");
     let own = own.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());

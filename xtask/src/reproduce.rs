@@ -1,7 +1,8 @@
-//! The published experiments, run anew over emulated paths with `transpute testbed`.
+//! Runs the published experiments over emulated paths with `transpute testbed`.
 //!
-//! Everything goes to a folder: a file of rows for each experiment, and the report of all rows. A
-//! reproduction that was interrupted goes on where it was; to start anew, remove the folder.
+//! The output directory gets a file of records per experiment, and a report of all records. An
+//! interrupted reproduction continues where it stopped; to start from scratch, remove the
+//! directory.
 
 use std::{
     env,
@@ -12,24 +13,24 @@ use std::{
     process::Command,
 };
 
-/// Seconds that one run may take: cubic needs minutes for 30 MB at 110 ms and 1 % loss.
-const TIMEOUT: &str = "900";
+/// Time limit of one run, in seconds: CUBIC needs minutes for 30 MB at 110 ms and 1 % loss.
+const TIMEOUT_SECONDS: &str = "900";
 
-/// Linux's default since 2.6.19, and the paper's; a machine may have another one.
+/// The default of Linux since 2.6.19, which the paper used; a machine may have another default.
 const CUBIC: (&str, &str) = ("--congestion-control", "cubic");
 
-/// A matrix of the testbed.
+/// An experiment: a matrix of testbed runs.
 struct Experiment {
     name: &'static str,
     /// Flags of `transpute testbed run`.
     flags: &'static [(&'static str, &'static str)],
-    /// What the quick form, which takes minutes, has instead of flags of the same name. The full
+    /// Values of the quick form, which takes minutes, in place of flags of the same name. The full
     /// form takes an hour or more.
     quick: &'static [(&'static str, &'static str)],
 }
 
-/// What is run, the paper's grid first. Transport and batch size are the command's defaults where
-/// they are not given.
+/// The experiments, starting with the paper's grid. If the transport or the batch size is not
+/// given, the command's default applies.
 const EXPERIMENTS: [Experiment; 10] = [
     // Table 3 of transputation-2020.
     Experiment {
@@ -43,7 +44,7 @@ const EXPERIMENTS: [Experiment; 10] = [
         ],
         quick: &[("--repetitions", "2")],
     },
-    // Its Figure 2.
+    // Figure 2 of transputation-2020.
     Experiment {
         name: "rtt",
         flags: &[
@@ -55,7 +56,8 @@ const EXPERIMENTS: [Experiment; 10] = [
         ],
         quick: &[("--rtt", "1,50,100,300"), ("--repetitions", "2")],
     },
-    // Its Figure 3, and maltitz-carle's Figures 3, 4 and 7, which go to a loss of 10 %.
+    // Figure 3 of transputation-2020, and Figures 3, 4 and 7 of maltitz-carle, with losses up to 10
+    // %.
     Experiment {
         name: "loss",
         flags: &[
@@ -79,7 +81,7 @@ const EXPERIMENTS: [Experiment; 10] = [
         ],
         quick: &[("--loss", "0,0.0001"), ("--repetitions", "2")],
     },
-    // maltitz-carle's Figure 8.
+    // Figure 8 of maltitz-carle.
     Experiment {
         name: "rate",
         flags: &[
@@ -91,7 +93,7 @@ const EXPERIMENTS: [Experiment; 10] = [
         ],
         quick: &[("--rate", "10,100,1000"), ("--repetitions", "2")],
     },
-    // Its Figures 9 to 13: on a short path and on a long one.
+    // Figures 9 to 13 of maltitz-carle, on a short path and on a long path.
     Experiment {
         name: "batch",
         flags: &[
@@ -103,7 +105,7 @@ const EXPERIMENTS: [Experiment; 10] = [
         ],
         quick: &[("--scenario", "eu-us"), ("--repetitions", "2")],
     },
-    // The same function on more and more data.
+    // The same function on increasing amounts of data.
     Experiment {
         name: "size",
         flags: &[
@@ -124,7 +126,7 @@ const EXPERIMENTS: [Experiment; 10] = [
             ("--repetitions", "2"),
         ],
     },
-    // Every network that comes with the testbed.
+    // All networks that come with the testbed.
     Experiment {
         name: "networks",
         flags: &[
@@ -139,7 +141,7 @@ const EXPERIMENTS: [Experiment; 10] = [
         ],
         quick: &[("--circuits", "aes128"), ("--repetitions", "1")],
     },
-    // What kernel TCP can do.
+    // Congestion controls of kernel TCP.
     Experiment {
         name: "congestion-control",
         flags: &[
@@ -167,8 +169,8 @@ const EXPERIMENTS: [Experiment; 10] = [
     },
 ];
 
-/// Runs all experiments and writes rows and report into `docs/results`; into `docs/results/quick`
-/// for the quick form.
+/// Runs all experiments and writes records and a report to `docs/results`, or to
+/// `docs/results/quick` for the quick form.
 pub(crate) fn reproduce(root: &Path, quick: bool) -> Result<(), Box<dyn Error>> {
     let transpute = build(root)?;
     let folder = root.join(if quick {
@@ -182,7 +184,7 @@ pub(crate) fn reproduce(root: &Path, quick: bool) -> Result<(), Box<dyn Error>> 
         let results = folder.join(format!("{}.jsonl", experiment.name));
         eprintln!("{}", experiment.name);
         let mut command = Command::new(&transpute);
-        command.args(["testbed", "run", "--timeout", TIMEOUT, "--results"]);
+        command.args(["testbed", "run", "--timeout", TIMEOUT_SECONDS, "--results"]);
         command.arg(&results).args(experiment.arguments(quick));
         succeed(&mut command)?;
         files.push(results);
@@ -207,7 +209,8 @@ impl Experiment {
     }
 }
 
-/// Builds the command and the program with the testbed, optimised: that is the emulator as well as both parties.
+/// Builds the command and the testbed in the release profile: the program is the emulator and both
+/// parties.
 pub(crate) fn build(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let packages = [
         "--package",
@@ -220,7 +223,7 @@ pub(crate) fn build(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
     Ok(fs::canonicalize(target.join("release/transpute"))?)
 }
 
-/// Prepares the cargo that runs this.
+/// Returns a command for the cargo that runs this program.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
     cargo.current_dir(root);

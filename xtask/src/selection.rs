@@ -1,7 +1,7 @@
-//! The evaluation of transport selection, with `transpute testbed selection`.
+//! Evaluates transport selection with `transpute testbed selection`.
 //!
-//! Rows go to `docs/results/selection`, beside the score that is made of them. A sweep that was
-//! interrupted goes on where it was.
+//! Records are written to `docs/results/selection`, together with the score computed from them. An
+//! interrupted sweep continues where it stopped.
 
 use std::{
     error::Error,
@@ -12,7 +12,7 @@ use std::{
 
 use crate::reproduce::{build, succeed};
 
-/// Runs every transport in every cell. Flags are those of `transpute testbed selection run`.
+/// Runs every transport in every cell. The flags are those of `transpute testbed selection run`.
 pub(crate) fn run(root: &Path, flags: &[&str]) -> Result<(), Box<dyn Error>> {
     let folder = folder(root)?;
     let mut command = Command::new(build(root)?);
@@ -23,8 +23,8 @@ pub(crate) fn run(root: &Path, flags: &[&str]) -> Result<(), Box<dyn Error>> {
     replace(command.args(flags))
 }
 
-/// Judges what was run. Arguments are those of `transpute testbed selection score`; without files, all
-/// rows there are.
+/// Scores the recorded runs. The arguments are those of `transpute testbed selection score`;
+/// without files, all records in the directory are used.
 pub(crate) fn score(root: &Path, arguments: &[&str]) -> Result<(), Box<dyn Error>> {
     let folder = folder(root)?;
     let mut command = Command::new(build(root)?);
@@ -41,8 +41,8 @@ pub(crate) fn score(root: &Path, arguments: &[&str]) -> Result<(), Box<dyn Error
     replace(command.args(arguments))
 }
 
-/// Fits the model that comes with the program, by the part of the cells that is for fitting, and judges its choices. Rows are
-/// those there are, and those of files that are given, which are only fitted to.
+/// Fits the built-in model to the cells that are for fitting, and scores its choices. The records
+/// are those in the directory; given files are only used for fitting.
 pub(crate) fn fit(root: &Path, files: &[&str]) -> Result<(), Box<dyn Error>> {
     let folder = folder(root)?;
     let rows = rows(&folder)?;
@@ -52,7 +52,7 @@ pub(crate) fn fit(root: &Path, files: &[&str]) -> Result<(), Box<dyn Error>> {
     command.args(["model", "fit"]).args(&rows).args(files);
     command.args(["--name", "docs/results/selection"]);
     succeed(command.arg("--out").arg(&model))?;
-    // The program that was built has the model of before in it.
+    // The program was built with the previous model, so it gets the new one as an argument.
     let mut command = Command::new(&program);
     command.args(["testbed", "selection", "score"]).args(&rows);
     command.arg("--model").arg(&model).arg("--out").arg(&folder);
@@ -65,7 +65,7 @@ fn folder(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
     Ok(folder)
 }
 
-/// Returns the files of rows, by name.
+/// Returns the files of records, sorted by name.
 fn rows(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -79,12 +79,16 @@ fn rows(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     }
     files.sort();
     if files.is_empty() {
-        return Err(format!("{}: no rows yet: run the sweep first", folder.display()).into());
+        return Err(format!(
+            "{}: no records found: run the sweep first",
+            folder.display()
+        )
+        .into());
     }
     Ok(files)
 }
 
-/// Tells whether a flag is given, with its value beside it or after an equals sign.
+/// Returns whether a flag is given, with its value as the next argument or after an equals sign.
 fn gives(arguments: &[&str], flag: &str) -> bool {
     (arguments
         .iter()
@@ -92,16 +96,16 @@ fn gives(arguments: &[&str], flag: &str) -> bool {
     .any(|rest| rest.is_empty() || rest.starts_with('='))
 }
 
-/// Becomes the command: an interruption is then for it alone to answer.
+/// Replaces this process by the command, so that only the command handles an interruption.
 #[cfg(unix)]
 fn replace(command: &mut Command) -> Result<(), Box<dyn Error>> {
     use std::os::unix::process::CommandExt;
 
-    // Returns only where it cannot.
+    // `exec` returns only on failure.
     Err(command.exec().into())
 }
 
-/// Runs the command.
+/// Runs the command as a child process.
 #[cfg(not(unix))]
 fn replace(command: &mut Command) -> Result<(), Box<dyn Error>> {
     succeed(command)

@@ -11,8 +11,7 @@ use std::{
 
 use crate::ignored::{self, Ignored, Reason};
 
-/// Slow tests that do not fit into the few minutes that continuous integration has for them: they run for minutes
-/// each.
+/// Slow tests that take minutes each, and are therefore not run in continuous integration.
 const NOT_IN_CI: [&str; 4] = [
     "a_hundred_thousand_paths",
     "huge_transfers_take_little_more_than_the_path_does",
@@ -20,12 +19,13 @@ const NOT_IN_CI: [&str; 4] = [
     "what_every_transport_survives",
 ];
 
-/// Which slow tests to run, and how they are built.
+/// The slow tests to run, and the profile in which they are built.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Selection {
-    /// All, in the release profile.
+    /// All slow tests, in the release profile.
     All,
-    /// Those that fit into continuous integration, in the profile of the other tests: everything is built already.
+    /// The tests for continuous integration, in the dev profile, in which everything is already
+    /// built.
     Ci,
 }
 
@@ -75,7 +75,7 @@ fn run_all(root: &Path, tests: &[Ignored], selection: Selection) -> Result<(), B
         let output = cargo_test(root, test, selection, &["--exact", &path, "--nocapture"])?;
         let seconds = start.elapsed().as_secs_f64();
         let stdout = String::from_utf8_lossy(&output.stdout);
-        // A name that matches nothing passes, too.
+        // A run with a name that matches no test succeeds too.
         if output.status.success() && stdout.contains("test result: ok. 1 passed") {
             passed += 1;
             println!("ok      {seconds:7.1} s {}", listed(test));
@@ -93,7 +93,7 @@ fn run_all(root: &Path, tests: &[Ignored], selection: Selection) -> Result<(), B
     Ok(())
 }
 
-/// Returns the name of a test with its modules; builds its target.
+/// Returns the path of a test in its target, after building the target.
 fn path_in_target(
     root: &Path,
     test: &Ignored,
@@ -121,7 +121,7 @@ fn cargo_test(
     command.current_dir(root).arg("test");
     match selection {
         Selection::All => command.args(["--release", "--package", &test.package]),
-        // Another choice of packages would build dependencies again, with other features.
+        // Another set of packages would rebuild dependencies with other features.
         Selection::Ci => command.arg("--workspace"),
     };
     command.args(&test.target);

@@ -1,4 +1,4 @@
-//! Rules of the house that neither the compiler nor Clippy checks.
+//! Rules of the repository that neither the compiler nor Clippy checks.
 
 use std::{
     error::Error,
@@ -8,13 +8,14 @@ use std::{
 
 use crate::ignored;
 
-/// Crates that are pure state machines.
+/// The crates that are pure state machines.
 const CORE_CRATES: [&str; 6] = ["circuit", "garble", "ot", "rudp", "session", "units"];
 
-/// What a core crate may not depend on: runtimes and sockets.
+/// Dependencies that are forbidden in core crates: runtimes and sockets.
 const NO_CORE_DEPENDENCIES: [&str; 5] = ["tokio", "async-trait", "socket2", "quinn", "rustls"];
 
-/// What the sources of a core crate may not name: sockets, clocks, threads and asynchronous functions.
+/// Texts that are forbidden in the sources of core crates: sockets, clocks, threads and
+/// asynchronous functions.
 const NO_CORE_TEXTS: [&str; 8] = [
     "TcpStream",
     "TcpListener",
@@ -26,14 +27,14 @@ const NO_CORE_TEXTS: [&str; 8] = [
     "async ",
 ];
 
-/// The built-in transports. Production files outside of their folders do not name them, so that one may be added without an edit
-/// elsewhere.
+/// The built-in transports. Production files outside their directories do not name them, so that a
+/// transport can be added without edits elsewhere.
 const TRANSPORTS: [&str; 5] = ["tcp", "tcp-striped", "quic", "rudp", "udp"];
 
-/// The types of those that `auto` uses.
+/// The types of the transports that `auto` uses.
 const TRANSPORT_TYPES: [&str; 4] = ["Tcp", "TcpStriped", "Quic", "Rudp"];
 
-/// The folders of the transports.
+/// The directories of the transports.
 const TRANSPORT_FOLDERS: [&str; 5] = [
     "crates/transport/src/tcp/",
     "crates/transport/src/quic/",
@@ -42,7 +43,7 @@ const TRANSPORT_FOLDERS: [&str; 5] = [
     "crates/transport/src/striped/",
 ];
 
-/// The crates in which no other file uses the types of transports.
+/// Crates that must not use the types of transports outside the directories of the transports.
 const WITHOUT_TRANSPORT_TYPES: [&str; 4] = [
     "crates/transport/src/",
     "crates/select/src/",
@@ -50,24 +51,24 @@ const WITHOUT_TRANSPORT_TYPES: [&str; 4] = [
     "crates/testbed/src/",
 ];
 
-/// The files of these crates that may.
+/// The files and directories in these crates that may use the types of transports.
 const USES_TRANSPORT_TYPES: [&str; 3] = [
     // The list of the built-in transports.
     "crates/transport/src/builtins.rs",
-    // Exports them.
+    // Exports the built-in transports.
     "crates/transport/src/lib.rs",
-    // `Port::Tcp` is a kind of port.
+    // Uses `Port::Tcp`, which is not a transport.
     "crates/transport/src/conformance/",
 ];
 
-/// Files that may name transports besides their own folders.
-const NAMES_TRANSPORTS: [&str; 7] = [
-    // Defaults of flags, which are inputs of an experiment.
+/// Files and directories, besides those of the transports, that may name transports.
+const MAY_NAME_TRANSPORTS: [&str; 7] = [
+    // Default values of flags, which are inputs of an experiment.
     "crates/cli/src/link/mod.rs",
     "crates/testbed-cli/src/testbed/",
     // Published figures compare with TCP.
     "crates/testbed/src/report/cells.rs",
-    // Labels of scenarios: whether a firewall blocks the protocol UDP.
+    // The labels of scenarios include whether a firewall blocks UDP.
     "crates/testbed/src/report/tables.rs",
     "crates/testbed/src/runner/matrix.rs",
     "crates/testbed-web/src/scenario_choice.rs",
@@ -75,23 +76,23 @@ const NAMES_TRANSPORTS: [&str; 7] = [
     "xtask/",
 ];
 
-/// Where sources are.
-const FOLDERS: [&str; 4] = ["crates", "examples", "benches", "xtask"];
+/// The directories with source files.
+const SOURCE_FOLDERS: [&str; 4] = ["crates", "examples", "benches", "xtask"];
 
-/// No file is longer; past 400 lines it needs a reason.
+/// The largest number of lines of a file; over 400 lines, a file needs a good reason.
 const MAX_LINES: usize = 800;
 
 /// Returns all source files of the repository, in order.
 pub(crate) fn sources(root: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut files = Vec::new();
-    for folder in FOLDERS {
+    for folder in SOURCE_FOLDERS {
         collect_sources(&root.join(folder), &mut files)?;
     }
     files.sort();
     Ok(files)
 }
 
-/// Names all places where a rule is broken.
+/// Returns all violations of the rules.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut complaints = Vec::new();
     for file in sources(root)? {
@@ -110,7 +111,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
         }));
         let mut files = Vec::new();
         collect_sources(&folder.join("src"), &mut files)?;
-        // Tests may start the threads that a core crate asks its caller for.
+        // Tests may start the threads that a core crate requests from its caller.
         let is_test = |file: &PathBuf| file.iter().any(|part| part == "tests");
         for file in files.into_iter().filter(|file| !is_test(file)) {
             let shown = file.strip_prefix(root).unwrap_or(&file).display();
@@ -141,14 +142,15 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(complaints)
 }
 
-/// Returns the lines of a production file that name a built-in transport in a string or by its type, unless the file may do so.
+/// Returns the lines of a production file that name a built-in transport in a string or by its
+/// type, unless the file may name it.
 fn named_transports(file: &str, text: &str) -> Vec<String> {
     let is_in = |places: &[&str]| places.iter().any(|place| file.starts_with(place));
     let is_production = file.starts_with("crates/") && file.contains("/src/");
     let is_test = file.ends_with("tests.rs") || file.contains("/tests/");
     let is_fixture = file.ends_with("fixture.rs");
     let applies = is_production && !is_test && !is_fixture && !is_in(&TRANSPORT_FOLDERS);
-    let checks_strings = applies && !is_in(&NAMES_TRANSPORTS);
+    let checks_strings = applies && !is_in(&MAY_NAME_TRANSPORTS);
     let checks_types = applies && is_in(&WITHOUT_TRANSPORT_TYPES) && !is_in(&USES_TRANSPORT_TYPES);
     let in_string = |line: &str| {
         let mut strings = line.split('"').skip(1).step_by(2);
@@ -173,7 +175,8 @@ fn named_transports(file: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the tests that a page names and no source has. A name of four words or more is that of a test.
+/// Returns the tests that a page names and no source defines. Names of four or more words are
+/// assumed to be tests.
 fn missing_tests<'a>(page: &'a str, sources: &str) -> impl Iterator<Item = &'a str> {
     let is_test = |text: &&str| {
         text.matches('_').count() >= 3
@@ -186,7 +189,8 @@ fn missing_tests<'a>(page: &'a str, sources: &str) -> impl Iterator<Item = &'a s
         .filter(move |name| !sources.contains(&format!("fn {name}(")))
 }
 
-/// Compares the first bytes of the transports' messages with the page about them: they have the version of a message.
+/// Compares the magic numbers of the transports' messages with the documentation; they contain the
+/// version.
 fn check_magics(page: &str, sources: &str) -> impl Iterator<Item = String> {
     let named = |line: &str| {
         let (_, rest) = line.split_once("= *b\"")?;
@@ -216,7 +220,7 @@ fn collect_sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dy
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
-            // Build output, where a package is built on its own.
+            // Build output of packages that are built separately.
             if !path.ends_with("target") {
                 collect_sources(&path, files)?;
             }
@@ -227,7 +231,7 @@ fn collect_sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dy
     Ok(())
 }
 
-/// Names the rules that a source file breaks.
+/// Returns the rules that a source file breaks.
 fn check_source(text: &str) -> impl Iterator<Item = String> {
     let mut broken = Vec::new();
     if !text.starts_with("//!") {
@@ -242,7 +246,7 @@ fn check_source(text: &str) -> impl Iterator<Item = String> {
         if code.starts_with("//") {
             continue;
         }
-        // The names are in two pieces, or this file would break the rules it checks.
+        // The names are assembled here; otherwise this file would break the rule that it checks.
         for banned in ["todo", "unimplemented", "dbg"] {
             if code.contains(&format!("{banned}!(")) {
                 broken.push(format!("line {number} has a {banned}!"));
@@ -267,7 +271,8 @@ fn check_source(text: &str) -> impl Iterator<Item = String> {
     broken.into_iter()
 }
 
-/// Finds forbidden entries in the dependency tables of a manifest; development ones are free.
+/// Returns the forbidden entries in the dependency tables of a manifest; dev-dependencies are not
+/// checked.
 fn forbidden_dependencies(manifest: &str) -> impl Iterator<Item = &str> {
     let mut in_dependencies = false;
     manifest.lines().filter_map(move |line| {
@@ -309,10 +314,10 @@ mod tests {
 
     #[test]
     fn tests_that_a_page_names_exist() {
-        let page = "See `what_is_there_is_found` and `what_is_gone_is_missed`, `a_field_name` and `Other`.";
-        let sources = "fn what_is_there_is_found() {}";
+        let page = "See `an_existing_test_is_found` and `a_missing_test_is_reported`, `a_field_name` and `Other`.";
+        let sources = "fn an_existing_test_is_found() {}";
         let missing: Vec<_> = missing_tests(page, sources).collect();
-        assert_eq!(missing, ["what_is_gone_is_missed"]);
+        assert_eq!(missing, ["a_missing_test_is_reported"]);
     }
 
     #[test]

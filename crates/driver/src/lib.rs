@@ -2,7 +2,7 @@
 //!
 //! [`run`] drives a connection for a single run to its end. [`drive`] drives a connection for many
 //! runs in the background and returns a [`ConnectionHandle`], on which an application starts runs.
-//! [`attend`] does the same for a side that waits for the peer's calls.
+//! [`serve`] does the same for a side that waits for the peer's calls.
 //!
 //! # Design
 //!
@@ -104,7 +104,7 @@ use self::{
 pub use self::{
     handle::{ConnectionHandle, PreparedRun, RunOutcome, Running},
     options::DriverOptions,
-    report::Report,
+    report::SingleRunReport,
 };
 
 /// Number of received frames that may wait for the computing thread.
@@ -112,9 +112,9 @@ const FRAMES_WAITING: usize = 8;
 
 /// The result of a connection for a single run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct SingleRunOutcome {
     /// The report of the run.
-    pub report: Report,
+    pub report: SingleRunReport,
     /// The link, which is still closing.
     pub closing: Closing,
 }
@@ -125,7 +125,7 @@ pub struct Outcome {
 /// [`wait`](Self::wait).
 #[derive(Debug)]
 pub struct Closing {
-    driven: Driven,
+    task: ConnectionTask,
     deadline: Instant,
 }
 
@@ -136,7 +136,7 @@ impl Closing {
     /// Dropping the future cuts the link.
     pub async fn wait(self) {
         // The outcome of the run is already known, so errors of the shutdown do not matter.
-        let _ = timeout_at(self.deadline, self.driven.wait()).await;
+        let _ = timeout_at(self.deadline, self.task.wait()).await;
     }
 }
 
@@ -189,7 +189,7 @@ pub async fn run(
     link: Link,
     options: DriverOptions,
     on_output: impl FnMut(Output) + Send + 'static,
-) -> Result<Outcome, SessionError> {
+) -> Result<SingleRunOutcome, SessionError> {
     let span = spans::connection(link.info());
     let (reader, writer) = link.into_parts();
     run_over(connection, run, reader, writer, options, on_output)
@@ -204,21 +204,21 @@ async fn run_over(
     writer: impl AsyncWrite + Send + Unpin + 'static,
     options: DriverOptions,
     on_output: impl FnMut(Output) + Send + 'static,
-) -> Result<Outcome, SessionError> {
+) -> Result<SingleRunOutcome, SessionError> {
     let begun = (run, Box::new(on_output) as OnOutput);
     let started = start(connection, reader, writer, options, None, Some(begun));
-    let (_handle, driven, running) = started;
+    let (_handle, task, running) = started;
     let outcome = match running {
         Some(running) => running.await,
         None => Err(SessionError::Cancelled),
     };
     let closing = Closing {
-        driven,
+        task,
         deadline: Instant::now() + options.linger,
     };
     match outcome {
-        Ok(outcome) => Ok(Outcome {
-            report: Report::new(&outcome),
+        Ok(outcome) => Ok(SingleRunOutcome {
+            report: SingleRunReport::new(&outcome),
             closing,
         }),
         Err(error) => {
@@ -234,7 +234,7 @@ async fn run_over(
 }
 
 /// Drives `connection` over `link` in the background as long as there are handles or runs. The
-/// second value returns the result of the connection.
+/// second value waits for the end of the connection.
 ///
 /// The connection closes in good order when all runs have ended and either the last handle was
 /// dropped or [`ConnectionHandle::close`] was called.
@@ -245,7 +245,7 @@ pub fn drive(
     connection: Connection,
     link: Link,
     options: DriverOptions,
-) -> (ConnectionHandle, Driven) {
+) -> (ConnectionHandle, ConnectionTask) {
     let span = spans::connection(link.info());
     let (reader, writer) = link.into_parts();
     span.in_scope(|| drive_over(connection, reader, writer, options))
@@ -259,18 +259,22 @@ pub fn drive(
 ///
 /// # Panics
 /// If called outside a Tokio runtime with time enabled.
-pub fn attend(
+pub fn serve(
     connection: Connection,
     link: Link,
     options: DriverOptions,
-) -> (ConnectionHandle, Driven, mpsc::UnboundedReceiver<Event>) {
+) -> (
+    ConnectionHandle,
+    ConnectionTask,
+    mpsc::UnboundedReceiver<Event>,
+) {
     let span = spans::connection(link.info());
     let (reader, writer) = link.into_parts();
     // The channel is bounded by the protocol, which limits the number of concurrent runs.
     let (sender, calls) = mpsc::unbounded_channel();
     let start = || start(connection, reader, writer, options, Some(sender), None);
-    let (handle, driven, _) = span.in_scope(start);
-    (handle, driven, calls)
+    let (handle, task, _) = span.in_scope(start);
+    (handle, task, calls)
 }
 
 fn drive_over(
@@ -278,9 +282,9 @@ fn drive_over(
     reader: impl AsyncRead + Send + Unpin + 'static,
     writer: impl AsyncWrite + Send + Unpin + 'static,
     options: DriverOptions,
-) -> (ConnectionHandle, Driven) {
-    let (handle, driven, _) = start(connection, reader, writer, options, None, None);
-    (handle, driven)
+) -> (ConnectionHandle, ConnectionTask) {
+    let (handle, task, _) = start(connection, reader, writer, options, None, None);
+    (handle, task)
 }
 
 /// Starts the tasks and the thread in the current span. `begun` is a run that was already called
@@ -292,7 +296,7 @@ fn start(
     options: DriverOptions,
     calls: Option<mpsc::UnboundedSender<Event>>,
     begun: Option<(RunId, OnOutput)>,
-) -> (ConnectionHandle, Driven, Option<Running>) {
+) -> (ConnectionHandle, ConnectionTask, Option<Running>) {
     let (frame_sender, frames) = mpsc::channel(FRAMES_WAITING);
     let (send_buffer, send_queue) = send_buffer::ring();
     let (command_sender, commands) = mpsc::unbounded_channel::<Command>();
@@ -336,12 +340,12 @@ fn start(
     } else if let Err(error) = spawn_thread("connection", Box::new(compute)) {
         computing = Computing::Failed(Some(SessionError::Thread(error)));
     }
-    let driven = Driven {
+    let task = ConnectionTask {
         computing,
         tasks: Some(tasks),
         options,
     };
-    (handle, driven, running)
+    (handle, task, running)
 }
 
 type Ended = Result<(), Arc<SessionError>>;
@@ -354,17 +358,17 @@ enum Computing {
     Failed(Option<SessionError>),
 }
 
-/// The result of a connection that is driven in the background.
+/// A connection that is driven in the background; [`wait`](Self::wait) returns its result.
 ///
 /// Dropping it cuts the link.
 #[derive(Debug)]
-pub struct Driven {
+pub struct ConnectionTask {
     computing: Computing,
     tasks: Option<Tasks>,
     options: DriverOptions,
 }
 
-impl Driven {
+impl ConnectionTask {
     /// Waits for the end of the connection.
     ///
     /// # Errors

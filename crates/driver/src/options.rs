@@ -6,10 +6,10 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub struct DriverOptions {
     /// Time without received bytes after which the peer counts as lost; must be several times
-    /// `sign_of_life`. Default: 7 s.
-    pub silence_limit: Duration,
+    /// `keep_alive_interval`. Default: 7 s.
+    pub idle_timeout: Duration,
     /// Interval of keep-alive frames while there is nothing to send. Default: 2 s.
-    pub sign_of_life: Duration,
+    pub keep_alive_interval: Duration,
     /// Time for which a closing side waits for the peer to close too. Default: 2 s.
     pub linger: Duration,
     /// The longest payload of a received frame, in bytes; at most
@@ -22,8 +22,8 @@ pub struct DriverOptions {
 impl Default for DriverOptions {
     fn default() -> Self {
         Self {
-            silence_limit: Duration::from_secs(7),
-            sign_of_life: Duration::from_secs(2),
+            idle_timeout: Duration::from_secs(7),
+            keep_alive_interval: Duration::from_secs(2),
             linger: Duration::from_secs(2),
             max_payload: transpute_session::MAX_PAYLOAD,
         }
@@ -38,9 +38,12 @@ mod tests {
     fn the_document_states_the_timeouts() {
         let document = include_str!("../../../docs/protocol.md");
         let options = DriverOptions::default();
-        let alive = format!("(`Alive`) after {} s", options.sign_of_life.as_secs());
+        let alive = format!(
+            "(`Alive`) after {} s",
+            options.keep_alive_interval.as_secs()
+        );
         assert!(document.contains(&alive));
-        let limit = format!("up after {} s", options.silence_limit.as_secs());
+        let limit = format!("up after {} s", options.idle_timeout.as_secs());
         assert!(document.contains(&limit));
     }
 }

@@ -49,7 +49,7 @@ pub(super) async fn read_frames(
             Err(error) => break Some(error.into()),
         };
         let read = tokio::select! {
-            read = timeout(options.silence_limit, reader.read_buf(&mut room)) => read,
+            read = timeout(options.idle_timeout, reader.read_buf(&mut room)) => read,
             () = frames.closed() => break None,
         };
         match read {
@@ -59,7 +59,7 @@ pub(super) async fn read_frames(
                 let error = TransportError::from_io(error);
                 break Some(SessionError::Link(Box::new(error)));
             }
-            Err(_) => break Some(SessionError::PeerLost(options.silence_limit)),
+            Err(_) => break Some(SessionError::PeerLost(options.idle_timeout)),
         }
     };
     if let Some(error) = error {

@@ -10,7 +10,7 @@ use crate::RunOutcome;
 
 /// The report of a completed single run.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct SingleRunReport {
     /// Payload bytes, by purpose.
     pub traffic: Traffic,
     /// Bytes of frames sent, headers included.
@@ -34,7 +34,7 @@ pub struct Report {
     pub planned: Option<Planned>,
 }
 
-impl Report {
+impl SingleRunReport {
     /// Returns the time from the start of the driver to a milestone.
     #[must_use]
     pub fn at(&self, milestone: Milestone) -> Option<Duration> {

@@ -24,7 +24,7 @@ pub(super) async fn write_buffers(
 ) {
     let mut carried = 0;
     loop {
-        let written = match timeout(options.sign_of_life, send_queue.next()).await {
+        let written = match timeout(options.keep_alive_interval, send_queue.next()).await {
             Ok(Some(buffer)) => {
                 let written = write_counted(&mut writer, &buffer, &mut carried, &activity).await;
                 send_queue.recycle(buffer);

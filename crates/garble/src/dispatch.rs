@@ -23,8 +23,9 @@ impl Backend {
             .collect()
     }
 
-    /// Returns the back end that the environment variable `TRANSPUTE_AES` names (`portable`, `aes-ni`,
-    /// `vaes256`, `vaes512`), or the fastest available one if the variable is not set or empty.
+    /// Returns the back end that the environment variable `TRANSPUTE_AES` names (`portable`,
+    /// `aes-ni`, `vaes256`, `vaes512`), or the fastest available one if the variable is not set or
+    /// is empty.
     ///
     /// # Errors
     /// [`GarbleError::UnknownBackend`]; [`GarbleError::BackendUnavailable`] if this CPU does not have

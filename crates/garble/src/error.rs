@@ -22,7 +22,7 @@ pub enum GarbleError {
         /// The name given.
         found: String,
     },
-    /// The environment variable [`Backend::VARIABLE`] names no back end.
+    /// The environment variable [`Backend::VARIABLE`] does not name a back end.
     #[error("unknown AES back end {found:?} in {}, expected one of {}", Backend::VARIABLE, names(&Backend::ALL))]
     UnknownBackend {
         /// The name given.

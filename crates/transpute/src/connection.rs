@@ -8,7 +8,7 @@ use std::{
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use transpute_circuit::{Bits, InputSplit, Program};
 use transpute_driver::{
-    ConnectionHandle, Driven, DriverOptions, PreparedRun, RunOutcome, Running, drive,
+    ConnectionHandle, ConnectionTask, DriverOptions, PreparedRun, RunOutcome, Running, drive,
 };
 use transpute_select::SchemeChoice;
 use transpute_session::{Config, ConnectionConfig, Inputs, Role, RunReport, SessionError};
@@ -74,7 +74,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Connection {
     handle: ConnectionHandle,
-    driven: Driven,
+    task: ConnectionTask,
     link: LinkInfo,
     stats: LinkStats,
     run: Run,
@@ -134,10 +134,10 @@ impl Connection {
         let connection = making.await.map_err(|_| SessionError::Cancelled)?;
         let (info, stats) = (link.info().clone(), link.stats());
         let watch = PathWatch::new(chosen, info.transport, run.role, stats.clone());
-        let (handle, driven) = drive(connection, link, options);
+        let (handle, task) = drive(connection, link, options);
         Ok(Self {
             handle,
-            driven,
+            task,
             link: info,
             stats,
             run,
@@ -281,7 +281,7 @@ impl Connection {
     /// Dropping the future cuts the link.
     pub async fn close(self) -> Result<(), Error> {
         self.handle.close();
-        Ok(self.driven.wait().await?)
+        Ok(self.task.wait().await?)
     }
 }
 

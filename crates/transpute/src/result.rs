@@ -70,7 +70,7 @@ pub struct Report {
     /// The counters of the link at the end of the run.
     pub path: LinkSnapshot,
     /// The protocol: bytes by purpose, and times since both parties were connected.
-    pub session: transpute_driver::Report,
+    pub session: transpute_driver::SingleRunReport,
     /// AND gates per evaluation.
     pub and_gates: u64,
     /// XOR gates per evaluation.

@@ -18,7 +18,7 @@ use crate::circuit::{Opened, circuit, distances_to_bits, sum_to_bits, sums_from_
 
 /// Time without a message after which the peer counts as lost. With 10 % packet loss, TCP may be
 /// silent for several seconds because its retransmission timeout doubles with each loss.
-const SILENCE_LIMIT: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The parameters and circuits of the rounds, which both parties share.
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ impl Rounds {
                 ..ConnectionConfig::default()
             })
             .driver_options(DriverOptions {
-                silence_limit: SILENCE_LIMIT,
+                idle_timeout: IDLE_TIMEOUT,
                 ..DriverOptions::default()
             })
     }

@@ -9,23 +9,23 @@ use transpute_session::{
 };
 
 use super::Setup;
-use crate::{ConnectionHandle, Driven, DriverOptions, Running, drive_over};
+use crate::{ConnectionHandle, ConnectionTask, DriverOptions, Running, drive_over};
 
 /// Short timeouts, so that the tests detect silence quickly.
 const OPTIONS: DriverOptions = DriverOptions {
-    silence_limit: Duration::from_millis(2000),
-    sign_of_life: Duration::from_millis(100),
+    idle_timeout: Duration::from_millis(2000),
+    keep_alive_interval: Duration::from_millis(100),
     linger: Duration::from_millis(300),
     max_payload: transpute_session::MAX_PAYLOAD,
 };
 
-fn side(stream: DuplexStream) -> (ConnectionHandle, Driven) {
+fn side(stream: DuplexStream) -> (ConnectionHandle, ConnectionTask) {
     let (reader, writer) = split(stream);
     let connection = Connection::new(ConnectionConfig::default(), false);
     drive_over(connection, reader, writer, OPTIONS)
 }
 
-fn sides(capacity: usize) -> [(ConnectionHandle, Driven); 2] {
+fn sides(capacity: usize) -> [(ConnectionHandle, ConnectionTask); 2] {
     let (left, right) = duplex(capacity);
     [side(left), side(right)]
 }

@@ -11,12 +11,12 @@ use transpute_session::{
 };
 
 use super::Setup;
-use crate::{DriverOptions, Report, run_over, spawn_thread};
+use crate::{DriverOptions, SingleRunReport, run_over, spawn_thread};
 
 /// Short timeouts, so that the tests detect silence quickly.
 const OPTIONS: DriverOptions = DriverOptions {
-    silence_limit: Duration::from_millis(400),
-    sign_of_life: Duration::from_millis(50),
+    idle_timeout: Duration::from_millis(400),
+    keep_alive_interval: Duration::from_millis(50),
     linger: Duration::from_millis(200),
     max_payload: transpute_session::MAX_PAYLOAD,
 };
@@ -28,7 +28,7 @@ fn start(setup: &Setup, role: Role) -> (Connection, RunId) {
 async fn drive(
     (connection, run): (Connection, RunId),
     stream: DuplexStream,
-) -> (Result<Report, SessionError>, Vec<Output>) {
+) -> (Result<SingleRunReport, SessionError>, Vec<Output>) {
     let (reader, writer) = split(stream);
     let outputs = Arc::new(Mutex::new(Vec::new()));
     let sink = outputs.clone();

@@ -14,7 +14,7 @@ use tokio::{
     task::JoinSet,
     time::{MissedTickBehavior, interval, timeout},
 };
-use transpute_driver::{ConnectionHandle, attend as drive};
+use transpute_driver::{ConnectionHandle, serve as drive};
 use transpute_session::{Connection, Event, Role, RunId, SessionError};
 use transpute_transport::Link;
 
@@ -72,8 +72,8 @@ async fn run<S: Service>(shared: &Arc<Shared<S>>, link: Link, peer: &Arc<Peer>) 
     let connection = Connection::new(shared.connection.clone(), link.info().encrypted);
     let stats = link.stats();
     let mut watchdog = Watchdog::new(&shared.limits);
-    let (handle, driven, mut events) = drive(connection, link, shared.driver);
-    let mut over = Box::pin(driven.wait());
+    let (handle, task, mut events) = drive(connection, link, shared.driver);
+    let mut over = Box::pin(task.wait());
     let mut served = PeerConnection {
         shared,
         peer,
