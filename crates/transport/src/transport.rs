@@ -30,7 +30,7 @@ pub trait Transport: Send + Sync {
     /// It takes those it knows ([`Settings::take`]); [`Registry::get`] refuses the others.
     ///
     /// # Errors
-    /// [`RegistryError::InvalidSetting`].
+    /// [`RegistryError::InvalidSetting`](crate::RegistryError::InvalidSetting).
     fn configure(
         &self,
         settings: &mut Settings,
@@ -62,7 +62,8 @@ pub trait Transport: Send + Sync {
     /// # Errors
     /// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress),
     /// [`AddressError::Resolve`](crate::AddressError::Resolve),
-    /// [`BindError::Listen`](crate::BindError::Listen), [`HandshakeError::NoPinnedPeer`].
+    /// [`BindError::Listen`](crate::BindError::Listen),
+    /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer).
     async fn listen(
         &self,
         address: &str,
@@ -73,14 +74,16 @@ pub trait Transport: Send + Sync {
     /// caller's business.
     ///
     /// The peer is authenticated when this returns (unless `security` is plaintext). It may still
-    /// refuse *us*; that shows at the first read, as [`HandshakeError::PeerRefusedUs`].
+    /// refuse *us*; that shows at the first read, as
+    /// [`HandshakeError::PeerRefusedUs`](crate::HandshakeError::PeerRefusedUs).
     ///
     /// # Errors
     /// Those of addressing as in [`listen`](Self::listen),
     /// [`ConnectError::Connect`](crate::ConnectError::Connect),
     /// [`ConnectError::Timeout`](crate::ConnectError::Timeout), and what is wrong with the peer:
-    /// [`HandshakeError::WrongPeer`], [`HandshakeError::SecurityMismatch`],
-    /// [`HandshakeError::NotTranspute`] and the rest.
+    /// [`HandshakeError::WrongPeer`](crate::HandshakeError::WrongPeer),
+    /// [`HandshakeError::SecurityMismatch`](crate::HandshakeError::SecurityMismatch),
+    /// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute) and the rest.
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError>;
 }
 
@@ -117,7 +120,8 @@ impl Registry {
     /// Adds a transport.
     ///
     /// # Errors
-    /// [`RegistryError::DuplicateTransport`] if its name is taken.
+    /// [`RegistryError::DuplicateTransport`](crate::RegistryError::DuplicateTransport) if its name
+    /// is taken.
     pub fn register(&mut self, transport: Arc<dyn Transport>) -> Result<(), TransportError> {
         let name = transport.name();
         if self.find(name).is_some() {
@@ -138,8 +142,9 @@ impl Registry {
     /// `tcp-striped:n=4,cc=bbr`.
     ///
     /// # Errors
-    /// [`RegistryError::UnknownTransport`], which lists the known names;
-    /// [`RegistryError::UnknownSetting`] and [`RegistryError::InvalidSetting`].
+    /// [`RegistryError::UnknownTransport`](crate::RegistryError::UnknownTransport), which lists the
+    /// known names; [`RegistryError::UnknownSetting`](crate::RegistryError::UnknownSetting) and
+    /// [`RegistryError::InvalidSetting`](crate::RegistryError::InvalidSetting).
     pub fn get(&self, text: &str) -> Result<Arc<dyn Transport>, TransportError> {
         let (name, settings) = name_and_settings(text);
         let transport = self

@@ -231,9 +231,9 @@ impl<H: ConnectionHandler> QuicListener<H> {
         } = outcome;
         self.untold.retain(|known| *known != peer);
         match result {
-            Ok(guest) => {
-                tracing::debug!(%peer, is_guest = guest.is_some(), "accepted a connection");
-                guest
+            Ok(handled) => {
+                tracing::debug!(%peer, is_handled = handled.is_some(), "accepted a connection");
+                handled
             }
             Err(error) => {
                 if !reachable {
@@ -289,8 +289,8 @@ impl<H: ConnectionHandler> QuicListener<H> {
             tokio::select! {
                 biased;
                 Some(outcome) = self.handshakes.next() => {
-                    if let Some(guest) = self.finished(outcome) {
-                        return Ok(guest);
+                    if let Some(handled) = self.finished(outcome) {
+                        return Ok(handled);
                     }
                 }
                 () = wait_until(full), if full.is_some() => {}

@@ -177,8 +177,8 @@ impl<H: ConnectionHandler> RudpListener<H> {
             tokio::select! {
                 biased;
                 Some(outcome) = self.handshakes.next() => {
-                    if let Some(guest) = self.finished(outcome) {
-                        return Ok(guest);
+                    if let Some(handled) = self.finished(outcome) {
+                        return Ok(handled);
                     }
                 }
                 incoming = self.incoming.recv() => match incoming {
@@ -213,9 +213,9 @@ impl<H: ConnectionHandler> RudpListener<H> {
     fn finished(&mut self, outcome: Outcome<H::Handled>) -> Option<H::Handled> {
         let Outcome { peer, result } = outcome;
         match result {
-            Ok(guest) => {
-                tracing::debug!(%peer, is_guest = guest.is_some(), "accepted a connection");
-                guest
+            Ok(handled) => {
+                tracing::debug!(%peer, is_handled = handled.is_some(), "accepted a connection");
+                handled
             }
             Err(error) => {
                 throttle::warn_of_rejected(&mut self.log, peer, &error);

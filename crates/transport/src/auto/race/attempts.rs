@@ -358,7 +358,8 @@ impl Race {
         }
     }
 
-    /// Returns the first established transport, in the order specified in [`Policy::decide`].
+    /// Returns the first established transport, in the order specified in
+    /// [`Policy::decide`](crate::auto::Policy::decide).
     pub(super) fn first_up(&self) -> Option<Pick> {
         let mut connections = self.progress.connections();
         let up = connections.find(|it| it.stage.up().is_some())?;
