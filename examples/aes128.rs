@@ -1,4 +1,5 @@
-//! The garbler holds a key, the evaluator a block; the evaluator gets the block encrypted.
+//! AES-128: the garbler has a key and the evaluator a block. The evaluator gets the encrypted
+//! block.
 //!
 //! `cargo run --release --example aes128`
 
@@ -6,7 +7,7 @@ use clap::Parser;
 use transpute::{Bits, OutputPolicy, Role, circuit::generators};
 use transpute_examples::{Place, compute};
 
-/// The vector of FIPS-197, appendix C.1, unless told otherwise.
+/// The defaults are the test vector of FIPS-197, appendix C.1.
 #[derive(Parser)]
 struct Args {
     /// The garbler's key, 32 hexadecimal digits

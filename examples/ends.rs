@@ -1,4 +1,4 @@
-//! Where one party meets its peer.
+//! The addresses and keys of a party and its peer.
 
 use std::{error::Error, path::PathBuf, time::Duration};
 
@@ -6,7 +6,7 @@ use transpute::{
     Choice, Connecting, Connection, Fingerprint, Identity, Inputs, Listening, Party, Results,
 };
 
-/// How one party meets its peer.
+/// The connection of one party to its peer.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Ends {
     /// Wait for the peer at this address
@@ -24,22 +24,23 @@ pub struct Ends {
     /// The transport, the same on both sides: auto, tcp, tcp-striped, quic or rudp
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub transport: Choice,
-    /// How long to try again while nobody listens at the peer's address
+    /// Time for which a refused connection is tried again, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400))]
     pub wait: u64,
 }
 
-/// A party that knows where it meets its peer.
+/// A party with the connection to its peer.
 enum Met {
     Listening(Listening),
     Connecting(Connecting),
 }
 
 impl Ends {
-    /// Meets the peer and computes a batch with it.
+    /// Connects to the peer and runs a batch.
     ///
     /// # Errors
-    /// Any of a bad combination of arguments, a bad key file, the connection or the protocol.
+    /// Invalid combinations of arguments, an invalid key file, and errors of the connection or the
+    /// protocol.
     pub async fn run(
         &self,
         party: Party,
@@ -51,10 +52,10 @@ impl Ends {
         })
     }
 
-    /// Meets the peer for any number of computations.
+    /// Connects to the peer for many runs.
     ///
     /// # Errors
-    /// Any of a bad combination of arguments, a bad key file or the connection.
+    /// Invalid combinations of arguments, an invalid key file, and errors of the connection.
     pub async fn open(&self, party: Party) -> Result<Connection, Box<dyn Error>> {
         Ok(match self.meet(party).await? {
             Met::Listening(listening) => listening.open().await?,
@@ -81,11 +82,11 @@ impl Ends {
     }
 }
 
-/// Lets two parties of this program meet over an encrypted connection of this machine: the first
-/// listens, the second connects.
+/// Connects two parties of this program over an encrypted connection: the first listens, the second
+/// connects.
 ///
 /// # Errors
-/// What the operating system says of randomness or of sockets.
+/// Errors of the operating system about randomness or sockets.
 pub async fn neighbours(
     listening: Party,
     connecting: Party,

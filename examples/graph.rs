@@ -13,30 +13,30 @@ pub struct Graph {
     weights: Vec<u64>,
 }
 
-/// Why a file is no graph.
+/// The error of a graph file.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GraphError {
     /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A line is wrong.
+    /// A line is not valid.
     #[error("line {line}: {problem}")]
     Line {
         /// Its number, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem of the line.
         problem: &'static str,
     },
 }
 
 impl Graph {
-    /// Reads a graph: one edge per line, `vertex vertex weight`, vertices counted from 0 and below
-    /// `vertices`; `#` starts a comment. Edges that are not named have weight 0.
+    /// Reads a graph: one edge per line, `vertex vertex weight`, with vertices from 0 and below
+    /// `vertices`; `#` starts a comment. Missing edges have weight 0.
     ///
     /// # Errors
-    /// [`GraphError`]: an unreadable file, a line that is no edge, an edge named twice, a weight
-    /// of more than `width` bits.
+    /// [`GraphError`]: an unreadable file, a line that is not an edge, a repeated edge, a weight of
+    /// more than `width` bits.
     pub fn open(path: &Path, vertices: usize, width: usize) -> Result<Self, GraphError> {
         Self::parse(&fs::read_to_string(path)?, vertices, width)
     }
@@ -64,7 +64,8 @@ impl Graph {
             if weight >> width != 0 {
                 return Err(problem("the weight is too large"));
             }
-            // Edges before (u, v): those of the vertices below u, then those of u below v.
+            // Number of edges before (u, v): those of the vertices below u, then those of u below
+            // v.
             let place = u * (2 * vertices - u - 1) / 2 + v - u - 1;
             if weights[place].replace(weight).is_some() {
                 return Err(problem("the edge was named before"));

@@ -1,5 +1,5 @@
-//! What the example programs share: running both parties here, or one of them against a peer on
-//! another machine.
+//! Shared code of the example programs: running both parties in this program, or one of them with a
+//! peer on another machine.
 #![forbid(unsafe_code)]
 
 mod ends;
@@ -12,23 +12,23 @@ use std::error::Error;
 
 use transpute::{Bits, Circuit, OutputPolicy, Party, Results, Role};
 
-/// Where the parties are. Without `--role` both run in this program, over an encrypted connection
-/// of this machine.
+/// The parties of a program. Without `--role` both run in this program, over an encrypted
+/// connection.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Place {
     /// Run only this party: garbler or evaluator
     #[arg(long, requires = "identity", requires = "peer")]
     pub role: Option<Role>,
-    /// How it meets its peer.
+    /// The connection to the peer.
     #[command(flatten)]
     pub ends: Ends,
 }
 
-/// Computes `circuit` with the input of each role that runs here; returns what each of them
-/// learned.
+/// Runs `circuit` with the input of each role in this program. Returns the outputs of each.
 ///
 /// # Errors
-/// Any of a bad combination of arguments, a bad key file, the connection or the protocol.
+/// Invalid combinations of arguments, an invalid key file, and errors of the connection or the
+/// protocol.
 pub async fn compute(
     circuit: &Circuit,
     place: &Place,

@@ -1,4 +1,4 @@
-//! Who is richer? Neither learns the other's wealth.
+//! Yao's millionaires' problem: who is richer? Neither learns the other's wealth.
 //!
 //! `cargo run --release --example millionaires -- 1000000 999999`
 use clap::Parser;
@@ -7,9 +7,9 @@ use transpute_examples::{Place, compute};
 
 #[derive(Parser)]
 struct Args {
-    /// What the garbler owns
+    /// The garbler's wealth
     garbler: u32,
-    /// What the evaluator owns
+    /// The evaluator's wealth
     evaluator: u32,
     #[command(flatten)]
     place: Place,

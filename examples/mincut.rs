@@ -1,9 +1,9 @@
-//! The weakest place of a network that two operators run: each knows the capacities of its own
-//! links, both learn the minimum cut of the whole, neither learns the other's links.
+//! The minimum cut of a network that two operators share. Each knows the capacities of its own
+//! links. Both learn the minimum cut of the whole network, and neither learns the other's links.
 //!
 //! `cargo run --release --example mincut -- examples/graphs/north.txt examples/graphs/south.txt`
 //!
-//! With `--role` only that party runs here and reads only its own file.
+//! With `--role`, only that party runs here and reads only its own file.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Many computations on one connection: one after the other, many at the same time, and one whose
-//! tables are sent before its inputs are known. The garbler holds an AES-128 key, the evaluator a block.
+//! Many runs on one connection: in sequence, concurrent, and prepared before the inputs are known.
+//! The garbler has an AES-128 key, the evaluator a block.
 //!
 //! `cargo run --release --example pipeline`
 
@@ -14,7 +14,7 @@ use transpute_examples::{Place, neighbours};
 
 #[derive(Parser)]
 struct Args {
-    /// Computations at the same time, the same number on both sides
+    /// Number of concurrent runs, the same on both sides
     #[arg(long, default_value_t = 100)]
     runs: u16,
     #[command(flatten)]
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the output of the last computation for each role that runs in this program.
+/// Returns the output of the last run for each role in this program.
 async fn run(args: &Args) -> Result<Vec<(Role, Bits)>, Box<dyn Error>> {
     let aes = generators::aes128();
     let (garbler, evaluator) = (Party::garbler(&aes), Party::evaluator(&aes));
@@ -55,7 +55,7 @@ async fn run(args: &Args) -> Result<Vec<(Role, Bits)>, Box<dyn Error>> {
     ])
 }
 
-/// Computes on the connection and closes it. Returns the last output, which only the evaluator learns.
+/// Runs on the connection and closes it. Returns the last output, which only the evaluator learns.
 async fn compute(connection: Connection, role: Role, runs: u16) -> Result<Bits, Box<dyn Error>> {
     // The key or the block of this party.
     let input = || Bits::zeros(128);
@@ -69,7 +69,7 @@ async fn compute(connection: Connection, role: Role, runs: u16) -> Result<Bits, 
         report(what, outcome.elapsed);
     }
 
-    // All are called for before the first is waited for.
+    // All are started before the first is awaited.
     let started = Instant::now();
     let running: Vec<_> = (0..runs)
         .map(|_| connection.start(Box::new(vec![input()])))

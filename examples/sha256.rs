@@ -1,5 +1,5 @@
-//! Both parties learn the SHA-256 hash of a message of which each holds one part: the garbler the
-//! front, the evaluator the back.
+//! Both parties learn the SHA-256 hash of a message: the garbler has its first part, the evaluator
+//! the second.
 //!
 //! `cargo run --release --example sha256 -- "a secret of one party, " "and one of the other"`
 
@@ -9,9 +9,9 @@ use transpute_examples::{Place, compute};
 
 #[derive(Parser)]
 struct Args {
-    /// The garbler's part; on the evaluator's side any text of the same length
+    /// The garbler's part; at the evaluator, any text of the same length
     front: String,
-    /// The evaluator's part; on the garbler's side any text of the same length
+    /// The evaluator's part; at the garbler, any text of the same length
     back: String,
     #[command(flatten)]
     place: Place,
@@ -34,8 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The bits of a text as the circuit takes them: wire 0 is the least significant bit of the last
-/// byte.
+/// Converts a text to the circuit's bits: wire 0 is the least significant bit of the last byte.
 fn bytes(text: &str) -> Bits {
     text.bytes()
         .rev()

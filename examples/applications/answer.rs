@@ -4,22 +4,22 @@ use std::error::Error;
 
 use serde::Serialize;
 
-/// What a party has in the end.
+/// The result of a party.
 pub trait Answer: Serialize {
-    /// What is said of an answer that is not what it should be.
+    /// The error message of a wrong result.
     const WRONG: &'static str;
 
-    /// Returns it as lines for people.
+    /// Formats the result as lines of text.
     fn text(&self) -> String;
 
-    /// Returns whether it is what it should be, if that is known.
+    /// Returns whether the result is correct, if that is known.
     fn correct(&self) -> Option<bool>;
 }
 
-/// Prints an answer, as text or as a line of JSON.
+/// Prints a result, as text or as a line of JSON.
 ///
 /// # Errors
-/// [`Answer::WRONG`] for one that is not correct.
+/// [`Answer::WRONG`] if the result is not correct.
 pub fn tell<A: Answer>(answer: &A, json: bool) -> Result<(), Box<dyn Error>> {
     match json {
         true => println!("{}", serde_json::to_string(answer)?),

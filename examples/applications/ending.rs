@@ -1,4 +1,4 @@
-//! The end of a program or a connection on which something went wrong.
+//! The end of a program or a connection after an error.
 
 use std::{error::Error, process::ExitCode};
 
@@ -16,21 +16,21 @@ pub fn end(result: Result<(), Box<dyn Error>>) -> ExitCode {
     }
 }
 
-/// Closes a connection on which an error occurred, so that the peer learns of it; returns that error.
+/// Closes a connection after an error, so that the peer is informed. Returns the error.
 pub async fn part(connection: Connection, error: Box<dyn Error>) -> Box<dyn Error> {
     // An error of closing is a consequence of the first one.
     let _ = connection.close().await;
     error
 }
 
-/// Writes an error with all its causes in one line.
+/// Formats an error with all its sources in one line.
 #[must_use]
 pub fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
         let cause_text = cause.to_string();
-        // Some errors name their cause themselves.
+        // The text of some errors ends with their source.
         if !text.ends_with(&cause_text) {
             text = format!("{text}: {cause_text}");
         }

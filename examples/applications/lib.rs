@@ -1,4 +1,4 @@
-//! Code that several of the applications share: results, errors, files of text, use of the machine.
+//! Shared code of the applications: results, errors, text files, resources.
 #![forbid(unsafe_code)]
 
 mod answer;

@@ -8,18 +8,18 @@ use std::{
 
 use thiserror::Error;
 
-/// The lines of a file, none of them held longer than it may be.
+/// The lines of a file. Only one is in memory.
 #[derive(Debug)]
 pub struct Lines {
     path: PathBuf,
     reader: BufReader<File>,
-    /// Bytes of a line, its end included.
+    /// Maximum length of a line with its end, in bytes.
     limit: usize,
-    /// Lines read.
+    /// Number of lines that were read.
     number: usize,
 }
 
-/// Why a line cannot be read.
+/// The error of a line.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LineError {
@@ -28,17 +28,17 @@ pub enum LineError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A line is longer than any may be.
+    /// A line exceeds the maximum length.
     #[error("{}:{line}: longer than {limit} bytes", path.display())]
     TooLong {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line number, from 1.
         line: usize,
-        /// How long it may be.
+        /// The maximum length.
         limit: usize,
     },
     /// A line is not UTF-8.
@@ -46,7 +46,7 @@ pub enum LineError {
     NotText {
         /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line number, from 1.
         line: usize,
     },
 }
@@ -69,7 +69,7 @@ impl Lines {
         })
     }
 
-    /// Returns the next line without its end; `None` behind the last.
+    /// Returns the next line without its end; `None` after the last.
     ///
     /// # Errors
     /// [`LineError`].
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(error.to_string(), "no such file: cannot be read");
     }
 
-    /// A device that never ends a line is given up when the line is too long.
+    /// Reading from a device that never ends a line stops when the line is too long.
     #[cfg(target_os = "linux")]
     #[test]
     fn an_endless_line_takes_no_memory() {

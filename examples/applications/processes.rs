@@ -1,7 +1,7 @@
-//! For the tests of example programs: both parties as processes of their own.
+//! Helpers for tests of the applications: both parties as processes of their own.
 //!
-//! The program of an example that is tested is its test harness. It becomes a party when it is told to run
-//! the ignored test `tests::party_process` and nothing else, with the party's arguments in the environment.
+//! The program of an application is the test harness itself. It becomes a party if it is told to
+//! run only the ignored test `tests::party_process`, with the party's arguments in the environment.
 
 use std::{
     env,
@@ -17,20 +17,20 @@ use tempfile::TempDir;
 use transpute::Identity;
 use transpute_applications::causes;
 
-/// Holds the arguments of a party, one in each line.
+/// Environment variable with the arguments of a party, one per line.
 const ARGUMENTS: &str = "TRANSPUTE_EXAMPLE_ARGUMENTS";
 
-/// How long a party may take before it is ended.
+/// Maximum duration of a party.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A folder with a key for either party.
 pub(crate) struct Keys {
     folder: TempDir,
-    /// Who listens, and who connects: their keys, and the fingerprints of their peers.
+    /// The keys and pinned fingerprints of the party that listens and of the one that connects.
     flags: [Vec<String>; 2],
 }
 
-/// What became of a party.
+/// The result of a party.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
@@ -39,16 +39,16 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Returns the line in which a party that failed said why.
+    /// Returns the line with the error of a failed party.
     pub(crate) fn complaint(&self) -> &str {
         assert!(!self.status.success(), "{self:?}");
         let mut lines = self.stderr.lines();
         lines.find(|line| line.starts_with("error: ")).unwrap()
     }
 
-    /// Returns the object that it printed.
+    /// Returns the JSON object that it printed.
     pub(crate) fn json(&self) -> serde_json::Value {
-        // The harness writes the name of the test in front of it.
+        // The harness prints the name of the test before it.
         let start = self
             .stdout
             .find('{')
@@ -58,7 +58,7 @@ impl Ended {
     }
 }
 
-/// Runs the program with the arguments of this process, if it is to be a party.
+/// Runs the program with the arguments of this process, if it is a party.
 pub(crate) fn act<F: Future<Output = Result<(), Box<dyn Error>>>>(
     run: impl FnOnce(Vec<String>) -> F,
 ) {
@@ -102,7 +102,7 @@ impl Keys {
         self.folder.path().join(name)
     }
 
-    /// Lets two parties meet and returns what became of them.
+    /// Runs two parties. Returns their results.
     pub(crate) fn meet(&self, listening: &[&str], connecting: &[&str]) -> [Ended; 2] {
         let mut listener = Party::start(listening, &self.flags[0], ["--listen", "127.0.0.1:0"]);
         let address = listener.address();
@@ -163,7 +163,7 @@ impl Party {
 
     fn end(mut self) -> Ended {
         let mut stdout = self.child.stdout.take().unwrap();
-        // What it prints is read while it is waited for.
+        // The output is read while the process is awaited.
         let (stdout, stderr) = (
             thread::spawn(move || {
                 let mut text = String::new();

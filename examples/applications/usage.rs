@@ -1,18 +1,19 @@
-//! What this process has used.
+//! The resources that this process has used.
 
 use serde::Serialize;
 
-/// What this process has used of the machine so far, as the operating system counts.
+/// The resources that this process has used so far, as counted by the operating system.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Usage {
-    /// Processor time of all threads, user and kernel, in seconds; `None` where the system does not say.
+    /// Processor time of all threads, user and kernel, in seconds; `None` if the system does not
+    /// report it.
     pub cpu_s: Option<f64>,
-    /// The most memory that was resident, in bytes; `None` where the system does not say.
+    /// Peak of resident memory in bytes; `None` if the system does not report it.
     pub peak_resident_bytes: Option<u64>,
 }
 
 impl Usage {
-    /// Asks the operating system.
+    /// Reads the counters of the operating system.
     #[must_use]
     pub fn now() -> Self {
         Self {
@@ -33,7 +34,7 @@ fn cpu_time() -> Option<f64> {
     None
 }
 
-/// As Linux counts it.
+/// Returns the peak of resident memory on Linux.
 fn peak_resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = (status.lines()).find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,5 +1,5 @@
-//! Two parties of this machine compute over a transport of their own making, which is in `unix.rs`.
-//! docs/bring-your-own-transport.md walks through it.
+//! Two parties on one machine run a computation over a transport of this example, in `unix.rs`.
+//! docs/bring-your-own-transport.md explains it.
 //!
 //! `cargo run --release --example own_transport`
 #[cfg(all(test, unix))]
@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         b.output(garbler.gt(&evaluator));
     })?;
 
-    // Beside the built-in ones. Both parties find it by name, with settings if wanted.
+    // In addition to the built-in transports. Both parties find it by name, with optional settings.
     let mut registry = Registry::with_builtins();
     registry.register(Arc::new(unix::Unix::default()))?;
     let [a, b] = [Identity::generate()?, Identity::generate()?].map(Arc::new);

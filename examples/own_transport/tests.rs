@@ -1,4 +1,5 @@
-//! The transport keeps the promises of one, and the page about it shows its code.
+//! Tests that the transport fulfils its contract, and that its code is the one in the
+//! documentation.
 use std::sync::Arc;
 
 use tokio::io::AsyncReadExt;

@@ -1,11 +1,11 @@
-//! What may follow the name of the transport, and what its links know of themselves.
+//! The settings after the name of the transport, and the statistics of its links.
 use std::{io, sync::Arc};
 
 use socket2::SockRef;
 use tokio::net::UnixStream;
 use transpute::transport::{PathProbe, PathSample, Settings, TransportError};
 
-/// Bytes of the socket's send buffer; the system's choice if not set.
+/// Bytes of the socket's send buffer; the system's default if not set.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Tuning(Option<usize>);
 
@@ -24,13 +24,13 @@ impl Tuning {
         if let Some(bytes) = self.0 {
             socket.set_send_buffer_size(bytes)?;
         }
-        // Read back: the system grants what it wants to.
+        // Read back, because the system may grant another size.
         let in_flight = socket.send_buffer_size()? as u64;
         Ok(Arc::new(Probe { in_flight }))
     }
 }
 
-/// Holds a figure and not the socket: statistics must not keep a link open.
+/// It contains a number instead of the socket, because statistics must not keep a link open.
 struct Probe {
     in_flight: u64,
 }

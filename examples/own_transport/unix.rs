@@ -31,7 +31,7 @@ impl Transport for Unix {
     }
 
     fn profile(&self) -> Option<Profile> {
-        // Opening a socket asks nobody: one round trip, for TLS.
+        // Opening a socket needs no round trip, so one remains for TLS.
         let mut profile = Profile::default();
         profile.setup_round_trips = 1;
         Some(profile)
@@ -76,7 +76,7 @@ impl Listener for Port {
 
 impl Drop for Port {
     fn drop(&mut self) {
-        // Else nobody could listen there again.
+        // Otherwise the next listener could not use the address.
         let _ = fs::remove_file(&self.1);
     }
 }

@@ -1,5 +1,6 @@
-//! Statistics of eight companies whose figures are split between two servers, each figure being the XOR of two shares: sum, sum of
-//! squares, least, median (the mean of the two in the middle, rounded down), greatest, and the mean of the best quarter, rounded down.
+//! Statistics of eight companies whose figures are shared between two servers: each figure is the
+//! XOR of two shares. Outputs: sum, sum of squares, minimum, median (mean of the two middle values,
+//! rounded down), maximum, and mean of the best quarter, rounded down.
 
 struct Statistics {
     sum: u32,
@@ -10,7 +11,8 @@ struct Statistics {
     best: u16,
 }
 
-/// Rising: eight rounds in which neighbours are exchanged, even ones with the next and odd ones with the next in turn.
+/// Sorts in ascending order: eight rounds of exchanges of neighbours, alternately from even and
+/// from odd positions.
 fn sorted(figures: [u16; 8]) -> [u16; 8] {
     let mut f = figures;
     for round in 0usize..8usize {

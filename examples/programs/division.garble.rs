@@ -1,9 +1,10 @@
-//! A quotient of two numbers of 8 bits with 8 bits after the point: 256 x / y, where x and y are each the sum of a share of
-//! Alice's and one of Bob's modulo 256. For y = 0 it is all ones.
+//! A quotient of two numbers of 8 bits with 8 fractional bits: 256 x / y. Each of x and y is the
+//! sum of a share of Alice's and one of Bob's modulo 256. For y = 0, all bits are ones.
 //!
-//! After the program in appendix A.2 of "Empirical Evaluation of Secure Two-Party Computation Models"
-//! (blanton-2005), which was written for Fairplay: the doubles of the divisor are computed first, held at the largest number where
-//! they become larger than any dividend, and then taken off the dividend where they fit, the largest one first.
+//! After the program in appendix A.2 of "Empirical Evaluation of Secure Two-Party Computation
+//! Models" (blanton-2005), which was written for Fairplay. The doubles of the divisor are computed
+//! first, limited to the largest number if they exceed any dividend. Then they are subtracted from
+//! the dividend if they fit, the largest one first.
 
 const DOUBLES: usize = 15usize;
 const MAXIMUM: u16 = 65535u16;

@@ -1,8 +1,9 @@
-//! A forecast for two companies that sell the same: how much an outlet will sell in the next period, by the average of the last four
-//! (blanton-2005, section 4: a division of numbers that are split between two parties).
+//! A forecast for two companies that sell the same product: the sales of an outlet in the next
+//! period, by the average of the last four (blanton-2005, section 4: a division of numbers that are
+//! shared between two parties).
 //!
-//! Nothing but the forecast becomes known: neither what a company sold, nor how many outlets it has. Without any outlet the
-//! forecast is 0.
+//! Only the forecast becomes known: neither a company's sales, nor its number of outlets. Without
+//! outlets, the forecast is 0.
 
 struct Company {
     sold: [u16; 4],

@@ -1,9 +1,11 @@
-//! The product of two numbers of 8 bits, each the sum of a share of Alice's and one of Bob's modulo 256.
+//! The product of two numbers of 8 bits, each the sum of a share of Alice's and one of Bob's modulo
+//! 256.
 //!
-//! After the program in appendix A.1 of "Empirical Evaluation of Secure Two-Party Computation Models"
-//! (blanton-2005), which was written for Fairplay: where a bit of one factor is set, the other factor is added, doubled as
-//! often as the bit is far from the last one. Numbers are wider than they need be, so that no sum can overflow and the compiler
-//! sees it: a sum modulo 256 is one of 16 bits of which 8 are kept.
+//! After the program in appendix A.1 of "Empirical Evaluation of Secure Two-Party Computation
+//! Models" (blanton-2005), which was written for Fairplay. For each set bit of one factor, the
+//! other factor is added, shifted to the position of the bit. Numbers are wider than necessary, so
+//! that the compiler can see that no sum overflows: a sum modulo 256 is one of 16 bits of which 8
+//! are kept.
 
 struct Shares {
     a: u8,

@@ -1,5 +1,6 @@
-//! One round of a running average: a device has come so many metres, which it does not tell, and a server knows the sum and the number of the
-//! rounds before. The server learns the new sum and the new average, rounded down.
+//! One round of a running average. A device has travelled a number of metres, which stays secret. A
+//! server has the sum and the number of the earlier rounds. It learns the new sum and the new
+//! average, rounded down.
 
 struct Before {
     sum: u32,

@@ -1,5 +1,5 @@
-//! How often each of four answers was given, of sixteen whose shares two servers hold: an answer is the XOR of both, and one that is 4 or
-//! more is counted nowhere.
+//! A histogram of four answers, from sixteen participants whose answers are shared between two
+//! servers. An answer is the XOR of both shares. An answer of 4 or more is not counted.
 
 pub fn main(one: [u8; 16], other: [u8; 16]) -> [u8; 4] {
     let mut counts = [0u8; 4];

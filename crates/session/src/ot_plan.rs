@@ -1,4 +1,4 @@
-//! How oblivious transfers are done.
+//! The kinds of oblivious transfer.
 
 use std::{fmt, str::FromStr};
 
@@ -12,29 +12,30 @@ use crate::{
 /// Largest number of transfers per `OtExtend` message, which is one segment of the extension.
 pub(crate) const OT_CHUNK: usize = SEGMENT_OTS;
 
-/// Bytes the garbler answers with per transfer of an extension: a correction where labels are
-/// correlated, two masked labels where they are not.
+/// Returns the bytes of the garbler's answer per transfer of an extension: a correction if labels
+/// are correlated, otherwise two masked labels.
 pub(crate) fn reply_len(correlated: bool) -> usize {
     if correlated { 16 } else { 32 }
 }
 
-/// How the oblivious transfers of the evaluator's inputs are done.
+/// The kind of oblivious transfer for the evaluator's inputs.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum OtChoice {
-    /// What is predicted to be the fastest on the path, if [`Config::path`](crate::Config::path) or
-    /// [`Connection::set_path`](crate::Connection::set_path) says something about it; otherwise
-    /// public-key OT for at most [`OtPlan::DIRECT_LIMIT`] bits, the recommended extension above.
-    /// If the peer demands one of the other choices, that one; if it does not either, the
-    /// evaluator's prediction counts.
+    /// The kind with the shortest predicted time on the path, if
+    /// [`Config::path`](crate::Config::path) or
+    /// [`Connection::set_path`](crate::Connection::set_path) gives one. Otherwise, public-key OT
+    /// for at most [`OtPlan::DIRECT_LIMIT`] bits, and the recommended extension for more. If the
+    /// peer demands another choice, that one is used. If neither side demands one, the evaluator's
+    /// prediction counts.
     #[default]
     Auto,
-    /// One public-key OT per input bit, or no run.
+    /// One public-key OT per input bit. A run without it is refused.
     Direct,
-    /// 128 base OTs and this extension, or no run.
+    /// 128 base OTs and this extension. A run without it is refused.
     Extension(Extension),
 }
 
-/// What an [`OtChoice`] comes to for a number of oblivious transfers.
+/// The kind of oblivious transfer that an [`OtChoice`] gives for a number of transfers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OtPlan {
     /// The evaluator has no input bits.
@@ -48,22 +49,23 @@ pub enum OtPlan {
 }
 
 impl OtPlan {
-    /// The most input bits (of a whole batch) for which public-key OT is done directly: up to here
-    /// the work is comparable to the 128 base OTs of an extension, and it saves a flight.
+    /// Maximum number of input bits (of a whole batch) for direct public-key OT by default. Up to
+    /// this number, the work is comparable to the 128 base OTs of an extension, and it saves a
+    /// flight.
     pub const DIRECT_LIMIT: u64 = 256;
 
-    /// Returns the most input bits (of a whole batch) for which OT may be direct: its messages must
-    /// fit in one frame.
+    /// Returns the maximum number of input bits (of a whole batch) for direct OT, whose messages
+    /// must fit in one frame.
     #[must_use]
     pub const fn direct_maximum(base: BaseOt) -> u64 {
         match base {
             BaseOt::Ristretto255 => 8192,
-            // The receiver's is the longest.
+            // The receiver's message is the longest.
             _ => ((MAX_PAYLOAD - 64) / base.receiver_len(1)) as u64,
         }
     }
 
-    /// Decides for `count` oblivious transfers with nothing known about the path.
+    /// Decides for `count` oblivious transfers on an unknown path.
     ///
     /// # Errors
     /// [`ConfigError::TooManyForDirect`].
@@ -81,7 +83,7 @@ impl OtPlan {
         })
     }
 
-    /// Returns what a code on the wire stands for.
+    /// Decodes a plan.
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         match code {
             0 => Some(Self::None),
@@ -92,14 +94,14 @@ impl OtPlan {
         }
     }
 
-    /// Says whether the garbler's first base-OT message is the same for both plans.
+    /// Returns whether the garbler's first base-OT message is the same for both plans.
     pub(crate) fn begins_as(self, other: Self) -> bool {
         let is_extension = |plan| matches!(plan, Self::Extension(_));
         self == other || (is_extension(self) && is_extension(other))
     }
 
-    /// Returns how many one-way flights pass from both parties being connected until the evaluator
-    /// can have its output: two make a round trip.
+    /// Returns the number of one-way flights from the connection of both parties to the evaluator's
+    /// output. Two make a round trip.
     #[must_use]
     pub fn flights(self) -> u32 {
         match self {

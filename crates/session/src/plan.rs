@@ -1,4 +1,4 @@
-//! Which oblivious transfers to do: what each way takes on a path, and the choice.
+//! The choice of the kind of oblivious transfer, with the predicted time of each on a path.
 
 use std::{fmt, time::Duration};
 
@@ -10,32 +10,32 @@ use crate::{
     ot_plan::{OT_CHUNK, reply_len},
 };
 
-/// Rate that is assumed of a path within one host, where it is not known: 10 Gbit/s.
+/// Assumed rate of a path within one host: 10 Gbit/s.
 const UNKNOWN_RATE_SAME_HOST: Bandwidth = Bandwidth::from_megabits_per_second(10_000.0);
 
-/// Rates below one byte per second count as not known.
+/// Rates below one byte per second count as unknown.
 const MIN_RATE: Bandwidth = Bandwidth::from_bytes_per_second(1.0);
 
-/// What a new connection sends before it hears back: ten segments (RFC 6928). It doubles with every
-/// round trip.
+/// Bytes that a new connection sends before the first acknowledgement: ten segments (RFC 6928). The
+/// number doubles with every round trip.
 const FIRST_WINDOW: f64 = 14_600.0;
 
-/// Seconds that the steps of oblivious transfer take on one core.
+/// Seconds of the steps of oblivious transfer on one core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Costs {
-    /// The receiver's message, per base OT.
+    /// Time of the receiver's message, per base OT.
     pub receiver_start_s: f64,
-    /// The sender's part, per base OT.
+    /// Time of the sender's part, per base OT.
     pub sender_s: f64,
-    /// The receiver's keys, per base OT.
+    /// Time of the receiver's keys, per base OT.
     pub receiver_finish_s: f64,
-    /// The slower side of an extension, per transfer: IKNP, SoftSpoken with `k` 2, 4 and 8.
+    /// Time of the slower side of an extension, per transfer: IKNP, SoftSpoken with `k` 2, 4 and 8.
     pub extension_s: [f64; 4],
 }
 
 impl Costs {
-    /// Returns what was measured on one core of a server with AVX-512 IFMA by
-    /// `cargo test --release -p transpute-ot throughput -- --ignored --nocapture`.
+    /// Returns measurements on one core of a server with AVX-512 IFMA by `cargo test --release -p
+    /// transpute-ot throughput -- --ignored --nocapture`.
     #[must_use]
     pub(crate) const fn measured(base: BaseOt) -> Self {
         let extension_s = [4.2e-9, 3.7e-9, 5.3e-9, 36e-9];
@@ -56,41 +56,41 @@ impl Costs {
     }
 }
 
-/// What a choice of plan depends on.
+/// The inputs of a choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Question {
     /// Input bits of the evaluator in the whole batch.
     pub transfers: u64,
-    /// Whether the two labels of a bit differ by one offset, so that an extension answers with 16
-    /// bytes for each instead of 32.
+    /// The two labels of a bit differ by one offset, so that an extension answers with 16 bytes per
+    /// bit instead of 32.
     pub is_correlated: bool,
-    /// What base OT rests on.
+    /// The public-key scheme of base OT.
     pub base: BaseOt,
     /// The path as the evaluator sees it.
     pub path: KnownPath,
-    /// How fast both sides are.
+    /// The speed of both sides.
     pub costs: Costs,
     /// Transfers in the pool of the connection; `None` if there is none.
     pub pool: Option<u64>,
 }
 
-/// A plan, and when it has the evaluator hold all labels of its inputs.
+/// A plan, with the time until the evaluator has all labels of its inputs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
     /// The plan.
     pub plan: OtPlan,
-    /// From both parties being connected.
+    /// Time since both parties were connected.
     pub time: Duration,
 }
 
-/// The outcome of a choice.
+/// The result of a choice.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Planned {
-    /// What was chosen.
+    /// The choice.
     pub chosen: Prediction,
-    /// What would have been second.
+    /// The second best plan.
     pub runner_up: Option<Prediction>,
-    /// The path it was chosen for, as the evaluator sees it.
+    /// The path for which it was chosen, from the evaluator's view.
     pub path: KnownPath,
 }
 
@@ -111,14 +111,13 @@ impl fmt::Display for Planned {
     }
 }
 
-/// Chooses the plan that is predicted to be the fastest; of two that are equally fast, the one with
-/// fewer bytes.
+/// Chooses the plan with the shortest predicted time; of two equal ones, the one with fewer bytes.
 #[must_use]
 pub(crate) fn plan(question: &Question) -> Planned {
     let mut all = predictions(question);
     all.sort_by_key(|(bytes, prediction)| (prediction.time, *bytes));
     let mut all = all.into_iter().map(|(_, prediction)| prediction);
-    // There is always an extension to be had, unless there is nothing to transfer.
+    // An extension is always possible, unless there is nothing to transfer.
     let none = Prediction {
         plan: OtPlan::None,
         time: Duration::ZERO,
@@ -130,7 +129,7 @@ pub(crate) fn plan(question: &Question) -> Planned {
     }
 }
 
-/// Returns all plans that are possible, with their bytes.
+/// Returns all possible plans, with their bytes.
 fn predictions(question: &Question) -> Vec<(u64, Prediction)> {
     let n = question.transfers;
     let mut all = Vec::new();
@@ -161,13 +160,13 @@ fn rtt(question: &Question) -> f64 {
     question.path.rtt.unwrap_or_default().as_secs_f64()
 }
 
-/// Returns how long bytes to the garbler and, behind them, bytes to the evaluator take to send.
+/// Returns the time to send bytes to the garbler and, after them, bytes to the evaluator.
 fn transfer(question: &Question, up: u64, down: u64) -> f64 {
     let [to_garbler, to_evaluator] = rates(question);
     to_garbler.seconds_to_send(up as f64) + to_evaluator.seconds_to_send(down as f64)
 }
 
-/// Returns how long the first bytes of a direction take to send on a connection that is new.
+/// Returns the time to send the first bytes of a direction on a new connection.
 fn first_bytes(question: &Question, bytes: u64, rate: Bandwidth) -> f64 {
     let (rtt, mut left) = (rtt(question), bytes as f64);
     let (mut window, mut seconds) = (FIRST_WINDOW, 0.0);
@@ -194,21 +193,22 @@ fn rates(question: &Question) -> [Bandwidth; 2] {
         .map(|direction| (direction.rate.filter(|rate| *rate >= MIN_RATE)).unwrap_or(unknown))
 }
 
-/// One public-key transfer per bit: the evaluator's message, the garbler's answer.
+/// Predicts one public-key transfer per bit: the evaluator's message, the garbler's answer.
 fn direct(question: &Question) -> (u64, f64) {
-    // At most a few thousand.
+    // At most a few thousand, so it fits.
     let (n, costs) = (question.transfers as usize, &question.costs);
     let up = question.base.receiver_len(n) as u64;
     let down = (question.base.sender_len(n) + 32 * n) as u64;
     let work = costs.receiver_start_s + costs.sender_s + costs.receiver_finish_s;
-    // The garbler's window is open by then: its tables have passed.
+    // The garbler's window is open by then, because its tables have been sent.
     let [to_garbler, _] = rates(question);
     let transfer = first_bytes(question, up, to_garbler) + transfer(question, 0, down);
     let seconds = rtt(question) + transfer + n as f64 * work;
     (up + down, seconds)
 }
 
-/// Base OTs in the other direction, then a stream of questions with a stream of answers behind it.
+/// Predicts base OTs in the other direction, then a stream of requests followed by a stream of
+/// answers.
 fn extended(question: &Question, kind: Extension, cost: f64) -> (u64, f64) {
     let costs = &question.costs;
     let base =
@@ -227,9 +227,9 @@ fn extended(question: &Question, kind: Extension, cost: f64) -> (u64, f64) {
         (up, down, n as f64 * cost)
     };
     let (up, down, work) = chunks(n);
-    // The slowest of the three sets the pace; the first chunk passes one after the other.
+    // The slowest of the three determines the rate. The first chunk passes them in sequence.
     let (first_up, first_down, first_work) = chunks(n.min(OT_CHUNK as u64));
-    // Later labels are what the transfers give, as a rule, where they are correlated.
+    // With correlated labels, later labels are usually those that the transfers give.
     let down = if question.is_correlated {
         first_down
     } else {
@@ -315,13 +315,13 @@ mod tests {
             })
         };
         assert_eq!(among(20), OtPlan::Extension(Extension::SoftSpoken4));
-        // Otherwise what has the fewest bytes, as long as nothing says that the line is fast.
+        // Otherwise the plan with the fewest bytes, unless the line is known to be fast.
         assert_eq!(among(500), OtPlan::Extension(Extension::SoftSpoken8));
     }
 
     #[test]
     fn what_does_not_fit_the_first_window_costs_a_round_trip() {
-        // SHA-256's 512 pairs of points do not.
+        // The 512 pairs of points of SHA-256 do not.
         let plan = chosen(question(512, 110.0, 1e3));
         assert!(matches!(plan, OtPlan::Extension(_)), "{plan}");
     }

@@ -1,27 +1,26 @@
-//! Links between two parties, over whichever transport is chosen.
+//! Links between two parties, over any transport.
 //!
-//! A [`Transport`] is found by name in a [`Registry`]. It listens or connects, authenticates the
-//! peer, and yields a [`Link`]: an ordered byte stream each way with live statistics. Everything
-//! above (the session, the command line, the benchmarks) sees only these types, so adding a
-//! transport changes its own file and its registration.
+//! A [`Transport`] has a name in a [`Registry`]. It listens or connects, authenticates the peer,
+//! and returns a [`Link`]: an ordered byte stream in each direction with live statistics. All other
+//! crates see only these types, so a new transport needs only its own file and its registration.
 //!
-//! | module of the crate | idea |
+//! | module of the crate | content |
 //! | --- | --- |
-//! | `transport`, `settings` | the traits, the registry, and what may follow a transport's name |
+//! | `transport`, `settings` | the traits, the registry, and the settings after a transport's name |
 //! | `builtins` | the list of the transports in this crate |
 //! | `profile` | the properties of a transport that choices depend on |
-//! | `link`, `stats` | what a transport yields, and its live figures |
+//! | `link`, `stats` | links and their live figures |
 //! | `identity` | keys, key files, fingerprints |
 //! | `tls` | TLS 1.3 with pinned keys |
 //! | [`secure`] | the same for the streams of other transports |
-//! | `preamble` | plaintext, and telling strangers apart |
+//! | `preamble` | plaintext, and detection of other protocols |
 //! | `tcp` | the TCP transport |
 //! | `quic` | the QUIC transport |
 //! | `rudp` | the reliable-UDP transport |
 //! | `udp` | the same without repair |
 //! | `striped` | several TCP connections under one link |
-//! | [`auto`] | several transports at one address, of which the connector picks one |
-//! | `handshakes` | who knocks at a listener, in bounded numbers |
+//! | [`auto`] | several transports at one address, of which the connector chooses one |
+//! | `handshakes` | concurrent handshakes of a listener, in bounded number |
 //! | `datagram` | UDP sockets |
 //! | [`conformance`] | checks that any transport must pass |
 //!

@@ -15,32 +15,32 @@ pub type LinkReader = Box<dyn AsyncRead + Send + Unpin>;
 /// The sending half of a link.
 pub type LinkWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// An ordered, reliable byte stream in each direction to one authenticated peer (or, in plaintext,
-/// to whoever it is).
+/// An ordered, reliable byte stream in each direction to one authenticated peer, or to an
+/// unauthenticated one in plaintext.
 ///
-/// # What the halves promise
+/// # Contract of the halves
 ///
-/// - **Flushing is the writer's business.** Written bytes may stay in the link until the next
-///   `flush`; flush before waiting for an answer. Flushing hands the bytes to the operating system,
-///   and waits while the peer does not read.
-/// - **Back-pressure.** A write waits while the peer does not read; a link holds a bounded number
+/// - **Flushing.** Written bytes may stay in the link until the next `flush`. Flush before waiting
+///   for an answer. Flushing passes the bytes to the operating system, and waits while the peer
+///   does not read.
+/// - **Back-pressure.** A write waits while the peer does not read. A link buffers a bounded number
 ///   of bytes.
-/// - **Closing.** `shutdown` on the writer flushes and tells the peer that this direction is
-///   complete; the other direction goes on. The reader then sees the end of the stream (a read of 0
-///   bytes). What was written before arrives even if both halves are dropped right after, as long
-///   as the runtime lives and the peer takes something every 10 s. `shutdown` after the peer has
-///   done the same and left is no error, whether it has read everything or not.
-/// - **Truncation.** On an encrypted link, an end without the peer's `shutdown` is an error,
-///   [`StreamError::Truncated`](crate::StreamError::Truncated). A plaintext link cannot tell the
-///   two apart: the protocol above must know when it is complete.
-/// - **Dropping both halves** closes the connection without notice. Dropping one half alone does
-///   not close it.
+/// - **Closing.** `shutdown` on the writer flushes and completes this direction; the other
+///   direction continues. The peer's reader then returns the end of the stream (a read of 0 bytes).
+///   Data before it arrives even if both halves are dropped immediately, if the runtime lives and
+///   the peer accepts some bytes every 10 s. `shutdown` is not an error after the peer has shut
+///   down too and left, whether it has read everything or not.
+/// - **Truncation.** On an encrypted link, an end without the peer's `shutdown` is the error
+///   [`StreamError::Truncated`](crate::StreamError::Truncated). A plaintext link cannot distinguish
+///   the two, so the protocol above must know when it is complete.
+/// - **Dropping both halves** closes the connection without a shutdown. Dropping one half does not
+///   close it.
 /// - **Cancellation.** `read` and `write` (one call of `AsyncReadExt::read`,
-///   `AsyncWriteExt::write`) lose no bytes when cancelled. `read_exact`, `write_all` and the like
-///   keep their progress to themselves: after cancelling one, the position in the stream is unknown
-///   and the link must be dropped.
+///   `AsyncWriteExt::write`) lose no bytes when cancelled. `read_exact`, `write_all` and similar
+///   functions do not report their progress. After cancelling one, the position in the stream is
+///   unknown, and the link must be dropped.
 /// - **Errors are final.** After one, drop the link.
-///   [`TransportError::from_io`](crate::TransportError::from_io) says what it means.
+///   [`TransportError::from_io`](crate::TransportError::from_io) returns its meaning.
 /// - The halves may be used from different tasks.
 pub struct Link {
     reader: LinkReader,

@@ -1,8 +1,8 @@
-//! Two sides without a common transport tell each other which ones they use.
+//! Two sides without a common transport send each other the names of theirs.
 //!
-//! Where ALPN selects [`NO_COMMON_TRANSPORT`](crate::tls::NO_COMMON_TRANSPORT), each side sends one
+//! If ALPN selects [`NO_COMMON_TRANSPORT`](crate::tls::NO_COMMON_TRANSPORT), each side sends one
 //! length byte and its description, such as `udp` or `auto (tcp, quic)`, and reads that of the
-//! other. TLS has authenticated both by then, as far as there are pins.
+//! other. TLS has authenticated both by then, if keys are pinned.
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 

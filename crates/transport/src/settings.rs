@@ -4,7 +4,7 @@ use transpute_units::Bandwidth;
 
 use crate::{RegistryError, TransportError};
 
-/// The highest rate that can be set.
+/// Maximum rate of a setting.
 const MAX_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e12);
 
 /// The settings after the name of a transport.
@@ -24,10 +24,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads `key=value` pairs.
+    /// Parses `key=value` pairs.
     ///
     /// # Errors
-    /// [`RegistryError::InvalidSetting`] if an item is not of that form or a key comes twice.
+    /// [`RegistryError::InvalidSetting`] if an item is not of that form or a key is repeated.
     pub fn parse(transport: &'static str, text: &str) -> Result<Self, TransportError> {
         let mut settings = Self {
             transport,
@@ -53,11 +53,10 @@ impl Settings {
         }
     }
 
-    /// Takes the value of `key`, if it is given; `parse` turns it into what it means, or says what
-    /// was expected.
+    /// Takes the value of `key`, if it is given. `parse` converts it, or returns what was expected.
     ///
     /// # Errors
-    /// [`RegistryError::InvalidSetting`] with what `parse` says.
+    /// [`RegistryError::InvalidSetting`] with the text of `parse`.
     pub fn take<T>(
         &mut self,
         key: &'static str,
@@ -77,7 +76,7 @@ impl Settings {
     /// Checks that every setting was taken.
     ///
     /// # Errors
-    /// [`RegistryError::UnknownSetting`], which lists the keys that were asked for.
+    /// [`RegistryError::UnknownSetting`], which lists the requested keys.
     pub(crate) fn finish(self) -> Result<(), TransportError> {
         match self.left.into_iter().next() {
             None => Ok(()),
@@ -119,8 +118,8 @@ pub fn pairs(settings: &str) -> impl Iterator<Item = Result<(&str, &str), &str>>
         })
 }
 
-/// Parses a rate in bits per second: a number that `k`, `m` or `g` may follow. Returns `None` for
-/// any other text, and for a rate below `min` or above [`MAX_RATE`].
+/// Parses a rate in bits per second: a number with an optional suffix `k`, `m` or `g`. Returns
+/// `None` for any other text, and for a rate below `min` or above [`MAX_RATE`].
 pub(crate) fn rate(text: &str, min: Bandwidth) -> Option<Bandwidth> {
     let (digits, unit) = match text.char_indices().next_back()? {
         (end, 'k' | 'K') => (&text[..end], 1e3),

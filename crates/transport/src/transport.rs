@@ -24,10 +24,9 @@ pub trait Transport: Send + Sync {
     /// Returns one line about its use.
     fn describe(&self) -> &'static str;
 
-    /// Returns this transport set up as the settings say that follow its name; `None` if it has
-    /// none, as by default.
-    ///
-    /// It takes those it knows ([`Settings::take`]); [`Registry::get`] refuses the others.
+    /// Returns this transport with the settings that follow its name. `None` if it has no settings,
+    /// which is the default. It takes the settings that it knows ([`Settings::take`]).
+    /// [`Registry::get`] rejects the others.
     ///
     /// # Errors
     /// [`RegistryError::InvalidSetting`](crate::RegistryError::InvalidSetting).
@@ -46,8 +45,8 @@ pub trait Transport: Send + Sync {
         None
     }
 
-    /// Returns how this transport shares the ports of `auto`. Only transports of this crate can; by
-    /// default, `auto` gives a transport a port of its own.
+    /// Returns this transport's use of the ports of `auto`. Only transports of this crate have one.
+    /// By default, `auto` gives a transport a port of its own.
     #[cfg(unix)]
     #[doc(hidden)]
     fn shared_port(&self) -> Option<SharedPort> {
@@ -56,8 +55,8 @@ pub trait Transport: Send + Sync {
 
     /// Starts to listen.
     ///
-    /// `address` is `host:port`, with an IPv6 host in brackets; port 0 lets the system choose one,
-    /// which [`Listener::local_address`] then tells.
+    /// `address` is `host:port`, with an IPv6 host in brackets. With port 0 the system chooses a
+    /// port, which [`Listener::local_address`] returns.
     ///
     /// # Errors
     /// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress),
@@ -70,20 +69,19 @@ pub trait Transport: Send + Sync {
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError>;
 
-    /// Connects to a listening peer, once: trying again while the peer is not up yet is the
-    /// caller's business.
+    /// Connects to a listening peer, once. Retries are left to the caller.
     ///
-    /// The peer is authenticated when this returns (unless `security` is plaintext). It may still
-    /// refuse *us*; that shows at the first read, as
+    /// The peer is authenticated when this returns, unless `security` is plaintext. It may still
+    /// reject this side; the first read then returns
     /// [`HandshakeError::PeerRefusedUs`](crate::HandshakeError::PeerRefusedUs).
     ///
     /// # Errors
-    /// Those of addressing as in [`listen`](Self::listen),
+    /// Those of addresses as for [`listen`](Self::listen),
     /// [`ConnectError::Connect`](crate::ConnectError::Connect),
-    /// [`ConnectError::Timeout`](crate::ConnectError::Timeout), and what is wrong with the peer:
+    /// [`ConnectError::Timeout`](crate::ConnectError::Timeout), and errors of the peer:
     /// [`HandshakeError::WrongPeer`](crate::HandshakeError::WrongPeer),
     /// [`HandshakeError::SecurityMismatch`](crate::HandshakeError::SecurityMismatch),
-    /// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute) and the rest.
+    /// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute) and others.
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError>;
 }
 
@@ -96,11 +94,11 @@ pub trait Listener: Send {
 
     /// Waits for the next link.
     ///
-    /// Only an authenticated peer becomes a link. Strangers, garbage and broken handshakes are
+    /// Only an authenticated peer becomes a link. Unknown peers, garbage and failed handshakes are
     /// logged and dropped, and listening continues. Cancel-safe.
     ///
     /// # Errors
-    /// [`BindError::Accept`](crate::BindError::Accept) if the listening socket itself is broken.
+    /// [`BindError::Accept`](crate::BindError::Accept) if the listening socket itself fails.
     async fn accept(&mut self) -> Result<Link, TransportError>;
 }
 
@@ -138,7 +136,7 @@ impl Registry {
         self.transports.retain(|transport| keeps(transport.name()));
     }
 
-    /// Finds a transport by name, set up by what follows the name: `tcp`, `tcp:cc=bbr`,
+    /// Returns the transport of a name with settings: `tcp`, `tcp:cc=bbr`,
     /// `tcp-striped:n=4,cc=bbr`.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! The application's side of a connection: calls for runs, their inputs and settings, and the end.
+//! The application's interface to a connection: calls for runs, their inputs and settings, and the
+//! end.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Requests a run that is only prepared.
+    /// Makes a request for a run that is only prepared.
     #[must_use]
     pub fn new(program: Arc<Program>, split: InputSplit, config: Config) -> Self {
         Self {

@@ -39,8 +39,8 @@ pub(crate) struct UdpPort {
 }
 
 impl UdpPort {
-    /// Listens on the port. `buffer` is the size of a new socket's buffers, in bytes.
-    /// `has_foreign`: another protocol takes the datagrams that are not of reliable UDP.
+    /// Listens on the port. `buffer` is the size of a new socket's buffers, in bytes. With
+    /// `has_foreign`, another protocol takes the datagrams that do not belong to reliable UDP.
     pub(crate) async fn bind(
         address: SocketAddr,
         buffer: usize,
@@ -112,12 +112,12 @@ fn find(address: SocketAddr) -> Option<Arc<Endpoint>> {
 /// Maximum number of attempts to find a port number that is free for both protocols.
 const TRIES: usize = 32;
 
-/// Binds what listens on a TCP port and a UDP port of the same number, at the first of the
-/// addresses of `address` that takes it.
+/// Binds a TCP port and a UDP port of the same number, at the first of the addresses of `address`
+/// that succeeds.
 ///
 /// # Errors
 /// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress),
-/// [`AddressError::Resolve`](crate::AddressError::Resolve), and the last of `bind`.
+/// [`AddressError::Resolve`](crate::AddressError::Resolve), and the last error of `bind`.
 pub(crate) async fn bind_on_both<T, B>(
     address: &str,
     bind: impl Fn(SocketAddr) -> B,
