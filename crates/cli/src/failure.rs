@@ -1,4 +1,4 @@
-//! How a command fails, and what the shell learns of it.
+//! Failures of commands, and their exit codes.
 
 use std::{
     error::Error,
@@ -13,15 +13,15 @@ use transpute::{
     transport::{AddressError, ConnectError, HandshakeError, RegistryError, UnsupportedError},
 };
 
-/// What went wrong, by exit code.
+/// The kinds of failure, by exit code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub enum Kind {
-    /// None of the others.
+    /// Any other failure.
     Other = 1,
-    /// A flag or an input value is wrong.
+    /// A flag or an input value is not valid.
     Usage = 2,
-    /// A file is wrong.
+    /// A file is not valid.
     File = 3,
     /// The peer cannot be reached or authenticated.
     Peer = 4,
@@ -45,18 +45,19 @@ impl Kind {
     }
 }
 
-/// The fingerprint of the identity that was loaded last. The peer must be told it, where it does not accept it.
+/// The fingerprint of the identity that was loaded last, for the message about a peer that rejects
+/// it.
 static OURS: Mutex<Option<Fingerprint>> = Mutex::new(None);
 
-/// Notes the fingerprint by which the peer knows this process.
+/// Records the fingerprint of this process's identity.
 pub(crate) fn set_ours(fingerprint: Fingerprint) {
     *OURS.lock().unwrap_or_else(PoisonError::into_inner) = Some(fingerprint);
 }
 
-/// Why a command ends with an exit code other than 0.
+/// The failure of a command: its message and its exit code.
 #[derive(Debug)]
 pub enum Failure {
-    /// With a message.
+    /// A failure with a message.
     Told {
         /// The kind, which has the exit code.
         kind: Kind,
@@ -65,7 +66,8 @@ pub enum Failure {
         /// The cause.
         source: Option<Box<dyn Error + Send + Sync>>,
     },
-    /// Without a message: an interruption, or standard output was closed. It has the exit code.
+    /// A failure without a message: an interruption, or a closed standard output. The value is the
+    /// exit code.
     Silent(u8),
 }
 
@@ -79,7 +81,7 @@ impl Failure {
         }
     }
 
-    /// The failure of a run of the circuit that is called `circuit` here.
+    /// Returns the failure of a run of the circuit `circuit`.
     pub(crate) fn of_run(error: transpute::Error, circuit: &str) -> Self {
         let transpute::Error::Session(session) = &error else {
             return error.into();
@@ -142,7 +144,7 @@ impl Failure {
     /// Prints one line with the message and its causes.
     pub(crate) fn print(&self) {
         if let Some(line) = self.line() {
-            // There is nowhere to complain to.
+            // An error of standard error cannot be reported.
             let _ = writeln!(io::stderr(), "error: {line}");
         }
     }
@@ -168,7 +170,7 @@ impl Failure {
         while let Some(error) = cause {
             is_refused |= is_refusal(error);
             let text = error.to_string();
-            // Many errors end with their cause themselves.
+            // The text of many errors ends with their source.
             if !line.ends_with(&text) {
                 line.push_str(": ");
                 line.push_str(&text);
@@ -183,8 +185,8 @@ impl Failure {
     }
 }
 
-/// Returns whether the peer does not accept our fingerprint. Transparent errors are not their own sources, so each layer
-/// is looked at.
+/// Returns whether the peer rejects this side's fingerprint. Transparent errors are not their own
+/// sources, so each layer is checked.
 fn is_refusal(error: &(dyn Error + 'static)) -> bool {
     let of_session = |error: &SessionError| match error {
         SessionError::Link(error) => is_refusal(&**error),
@@ -216,7 +218,7 @@ impl From<transpute::Error> for Failure {
             transpute::Error::Unprotected(_) => Kind::Usage,
             transpute::Error::Transport(error) => before_session(error),
             transpute::Error::Session(error) => match remedy(error) {
-                // Without the cause, whose text the message already has.
+                // Without the source, whose text the message contains.
                 Some(remedy) => return Self::new(in_session(error), format!("{error}; {remedy}")),
                 None => in_session(error),
             },
@@ -226,7 +228,7 @@ impl From<transpute::Error> for Failure {
     }
 }
 
-/// Returns what the user can do about a disagreement of the parties.
+/// Returns a hint for the user about a disagreement of the parties.
 fn remedy(error: &SessionError) -> Option<&'static str> {
     let field = match error {
         SessionError::Connection(error) => return remedy(error),
@@ -263,7 +265,7 @@ fn in_session(error: &SessionError) -> Kind {
         SessionError::Disagreement { .. } | SessionError::RefusedByPeer(_) => Kind::Disagreement,
         SessionError::Connection(error) => in_session(error),
         SessionError::NotTranspute | SessionError::PeerAborted(AbortReason::Busy) => Kind::Peer,
-        // The connecting side learns at its first read what the listening side thinks of it.
+        // The connecting side receives the listener's verdict at its first read.
         SessionError::Link(error) => match error.downcast_ref() {
             Some(
                 TransportError::Connect(ConnectError::Timeout { .. })

@@ -1,4 +1,4 @@
-//! Choosing a transport: the trait, the candidates, the choice, and the chooser by predicted time.
+//! The trait of choosers, candidates, choices, and the chooser by predicted time.
 
 use std::{borrow::Cow, fmt::Debug};
 
@@ -13,7 +13,7 @@ use crate::{
 /// Factor by which another transport must be faster for a choice to count as wrong.
 const NOTICEABLE: f64 = 1.05;
 
-/// Picks a transport.
+/// Chooses a transport.
 pub trait Chooser: Debug + Send + Sync {
     /// Returns its name in reports, such as `rule`.
     fn name(&self) -> &str;
@@ -23,7 +23,7 @@ pub trait Chooser: Debug + Send + Sync {
         Model::shipped()
     }
 
-    /// Returns what a candidate is ranked by, smallest first.
+    /// Returns the score by which a candidate is ranked, smallest first.
     fn score(
         &self,
         path: &PathEstimate,
@@ -32,7 +32,7 @@ pub trait Chooser: Debug + Send + Sync {
         prediction: &Prediction,
     ) -> f64;
 
-    /// Says why the first of these is chosen, for people. There are at least two.
+    /// Returns the reason for the first of these, as text. There are at least two.
     fn reason(&self, path: &PathEstimate, workload: &Workload, ranking: &[Ranked]) -> String;
 
     /// Ranks the candidates, best first. Their order decides between equal ones.
@@ -86,11 +86,12 @@ pub trait Chooser: Debug + Send + Sync {
 pub struct Candidate {
     /// The transport.
     pub spec: Spec,
-    /// Why it cannot be used, if it cannot: it failed to come up, or the peer does not offer it.
+    /// The reason for which it cannot be used, if there is one: it failed to connect, or the peer
+    /// does not offer it.
     pub unavailable: Option<String>,
 }
 
-/// A candidate in its place.
+/// A candidate with its rank.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ranked {
     /// The transport.
@@ -98,31 +99,31 @@ pub struct Ranked {
     /// Its predicted time.
     #[serde(flatten)]
     pub prediction: Prediction,
-    /// What it was ranked by, smallest first.
+    /// The score by which it was ranked, smallest first.
     pub score: f64,
 }
 
-/// The transport chosen, and why.
+/// The chosen transport, with the reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
-    /// All that can be used, best first; never empty.
+    /// All usable transports, best first; never empty.
     ranking: Vec<Ranked>,
-    /// The others, and why they cannot.
+    /// The other transports, with the reasons for which they cannot be used.
     pub excluded: Vec<(Spec, String)>,
     /// The name of the chooser.
     pub chooser: String,
-    /// Why the first one, for people.
+    /// The reason for the first one, as text.
     pub reason: String,
     /// Probability, by the model, that no other one is more than 5 % faster.
     pub confidence: f64,
 }
 
-/// Chooses by predicted time.
+/// A chooser by predicted time.
 #[derive(Clone, Debug)]
 pub struct ModelChooser(Cow<'static, Model>);
 
 impl Candidate {
-    /// A built-in transport by name and settings that can be used.
+    /// Makes a usable candidate of a built-in transport, by its name and settings.
     ///
     /// # Errors
     /// [`SelectError::Transport`].
@@ -130,17 +131,17 @@ impl Candidate {
         Ok(text.parse::<Spec>()?.into())
     }
 
-    /// The transports of a registry that `auto` may choose, all of which can be used. They are
+    /// Returns the transports of a registry that `auto` may choose, as usable candidates. They are
     /// compared unless the user names others.
     #[must_use]
     pub fn all(registry: &Registry) -> Vec<Self> {
         let names = registry.candidates().map(|transport| transport.name());
-        // A name that is no word with settings cannot be written down, and so not be chosen.
+        // A name that is not a valid word cannot be written with settings, so it cannot be chosen.
         let specs = names.filter_map(|name| Spec::in_registry(name, registry).ok());
         specs.map(Self::from).collect()
     }
 
-    /// Returns why it cannot be used on the path.
+    /// Returns the reason for which it cannot be used on the path.
     fn obstacle(&self, path: &PathEstimate) -> Option<String> {
         let profile = self.spec.profile_under(None);
         let control = match self.spec.profile().map(|profile| profile.throughput) {
@@ -170,7 +171,7 @@ impl Candidate {
 }
 
 impl From<Spec> for Candidate {
-    /// A transport that can be used.
+    /// Makes a usable candidate.
     fn from(spec: Spec) -> Self {
         Self {
             spec,
@@ -180,14 +181,14 @@ impl From<Spec> for Candidate {
 }
 
 impl Choice {
-    /// Returns the transport chosen.
+    /// Returns the chosen transport.
     #[must_use]
     pub fn winner(&self) -> &Spec {
-        // Made with one at least.
+        // Made with at least one.
         &self.ranking[0].transport
     }
 
-    /// Returns the prediction for the transport chosen.
+    /// Returns the prediction for the chosen transport.
     #[must_use]
     pub fn prediction(&self) -> &Prediction {
         &self.ranking[0].prediction
@@ -204,7 +205,7 @@ impl Choice {
         self.confidence = confidence(&self.ranking);
     }
 
-    /// Returns all that can be used, best first; never empty.
+    /// Returns all usable transports, best first; never empty.
     #[must_use]
     pub fn ranking(&self) -> &[Ranked] {
         &self.ranking
@@ -220,27 +221,27 @@ fn confidence(ranking: &[Ranked]) -> f64 {
             let other = &ranked.prediction;
             let lead = (other.seconds * NOTICEABLE / first.seconds).ln();
             let sigma = first.sigma.hypot(other.sigma).max(f64::MIN_POSITIVE);
-            // NaN, if both take no time, is nothing that `min` takes.
+            // `clamp` keeps NaN, which occurs if both take no time, and `min` ignores it.
             normal((lead / sigma).clamp(-40.0, 40.0))
         })
         .fold(1.0, f64::min)
 }
 
-/// The standard normal distribution function, to three digits: a logistic curve after Bowling et
-/// al., 2009.
+/// Returns the standard normal distribution function to three digits: a logistic curve after
+/// Bowling et al., 2009.
 fn normal(x: f64) -> f64 {
     1.0 / (1.0 + (-(0.070_56 * x.powi(3) + 1.597_6 * x)).exp())
 }
 
 impl Default for ModelChooser {
-    /// With the model that comes with this crate.
+    /// Uses the built-in model.
     fn default() -> Self {
         Self(Cow::Borrowed(Model::shipped()))
     }
 }
 
 impl ModelChooser {
-    /// Chooses by this model.
+    /// Makes a chooser with this model.
     #[must_use]
     pub fn new(model: Model) -> Self {
         Self(Cow::Owned(model))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// Why an input of the selector cannot be used.
+/// The error of an input of the selector.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SelectError {
@@ -19,21 +19,21 @@ pub enum SelectError {
         /// Its value.
         found: f64,
     },
-    /// A transport's name or settings cannot be read.
+    /// The name or the settings of a transport cannot be parsed.
     #[error(
         "{text:?} is not a transport: expected name or name:key=value,..., 100 characters at most"
     )]
     Transport {
-        /// The text, cut to 100 characters.
+        /// The text, truncated to 100 characters.
         text: String,
     },
     /// There is no transport to choose from.
     #[error("no transport can be used{}", because(.reasons))]
     NoCandidate {
-        /// Why each one cannot.
+        /// The reason for each candidate.
         reasons: Vec<String>,
     },
-    /// Too few runs to fit anything.
+    /// There are too few runs for a fit.
     #[error("expected at least {min} cells of a transport to fit, got {found}")]
     TooFewCells {
         /// The number of cells needed.
@@ -49,12 +49,12 @@ pub enum SelectError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// A file does not hold what it should.
+    /// The content of a file is not valid.
     #[error("{origin}: {problem}")]
     Content {
         /// The file, or another origin.
         origin: String,
-        /// What is wrong with it.
+        /// The problem of the content.
         problem: String,
     },
 }

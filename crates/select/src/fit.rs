@@ -1,7 +1,7 @@
-//! From runs to the parameters of a model, with confidence intervals.
+//! The fit of a model to runs, with confidence intervals.
 //!
-//! docs/selection.md, "The model", has the method; the minimum is found as by Levenberg and
-//! Marquardt. The same runs give the same model, in any order.
+//! docs/selection.md, "The model", describes the method. The minimum is found by the algorithm of
+//! Levenberg and Marquardt. The same runs give the same model, in any order.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::{
     predict::{both_ways, parts},
 };
 
-/// Cells of a transport that are needed to fit it: two for each parameter.
+/// Minimum number of cells for the fit of a transport: two for each parameter.
 pub const MIN_CELLS: usize = 10;
 
-/// Error, in standard deviations, from which on a cell counts linearly (P. J. Huber, 1964: 95 %
+/// Error, in standard deviations, above which a cell counts linearly (P. J. Huber, 1964: 95 %
 /// efficiency).
 const HUBER: f64 = 1.345;
 
@@ -28,23 +28,23 @@ const HUBER: f64 = 1.345;
 const PRIOR_SIGMA: f64 = std::f64::consts::LN_2;
 
 /// Bounds of the logarithm of a parameter over its theory: a factor of 50, beyond which it would
-/// mean something else.
+/// have another meaning.
 const MAX_LOG_RATIO: f64 = 3.9;
 
-/// Smallest standard deviation of the error that is claimed.
+/// Minimum standard deviation of the error.
 const MIN_SIGMA: f64 = 0.03;
 
-/// Resamples of the bootstrap; 95 % intervals need some hundreds (Efron and Tibshirani, 1993,
-/// section 13.3).
+/// Number of resamples of the bootstrap. 95 % intervals need some hundreds (Efron and Tibshirani,
+/// 1993, section 13.3).
 const RESAMPLES: usize = 400;
 
-/// Iterations of a fit; measured: all converge within 30.
+/// Maximum number of iterations of a fit. Measured: all converge within 30.
 const MAX_ITERATIONS: usize = 60;
 
 /// One run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// The path as it really was, emulated for instance.
+    /// The actual path, for example an emulated one.
     pub path: PathEstimate,
     /// The workload.
     pub workload: Workload,
@@ -65,13 +65,13 @@ struct Observed {
     profile: Profile,
     path: [Conditions; 2],
     workload: Workload,
-    /// Median; of cells whose median run was cut off, a lower bound.
+    /// Median. If the median run was cut off, a lower bound.
     seconds: f64,
     is_cut: bool,
 }
 
 impl Observed {
-    /// Returns the logarithm of predicted over measured time; 0 where a lower bound is met.
+    /// Returns the logarithm of predicted over measured time, or 0 if a lower bound is met.
     fn error(&self, theta: &[f64]) -> f64 {
         let values: Vec<f64> = theta.iter().map(|log| log.exp()).collect();
         let values = Values::from_slice(&values);
@@ -146,7 +146,7 @@ fn observe(spec: &Spec, runs: &[&Sample]) -> Observed {
     runs.sort_by(|a, b| (a.is_cut.cmp(&b.is_cut)).then(a.seconds.total_cmp(&b.seconds)));
     let median = runs[runs.len() / 2];
     Observed {
-        // The kernel's default is in the name already.
+        // The name contains the kernel's default already.
         profile: spec.profile_under(None),
         path: both_ways(&median.path),
         workload: median.workload,
@@ -160,7 +160,7 @@ fn fit_one(profile: &Profile, seen: &[Observed], held_out: &[Observed]) -> Fitte
         .map(|(_, value)| value.ln())
         .collect();
     let once = vec![1.0; seen.len()];
-    // How far off predictions are decides how much the prior counts.
+    // The error of the first fit determines the weight of the prior.
     let first = minimize(seen, &once, &theory, &theory, 0.15);
     let sigma = spread(seen, &first);
     let best = minimize(seen, &once, &theory, &first, sigma);
@@ -225,7 +225,7 @@ fn minimize(
     start: &[f64],
     sigma: f64,
 ) -> Vec<f64> {
-    /// Half the distance of the points between which slopes are taken.
+    /// Half the distance of the points of a difference quotient.
     const STEP: f64 = 1e-4;
     let cells: Vec<_> = (cells.iter().zip(weights))
         .filter(|(_, weight)| **weight > 0.0)

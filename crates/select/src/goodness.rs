@@ -50,7 +50,7 @@ pub(crate) fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// Returns a quantile of sorted values, interpolated; 0 of none.
+/// Returns a quantile of sorted values, interpolated; 0 for no values.
 pub(crate) fn quantile(sorted: &[f64], q: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else {
         return 0.0;

@@ -1,18 +1,19 @@
-//! How long a transport takes to carry bytes one way: the physics of the model.
+//! The time to transfer bytes in one direction: the physics of the model.
 //!
-//! Times run from the first byte sent to the last byte sent; the one-way delay is the caller's.
+//! Times are from the first byte sent to the last byte sent, without the one-way delay.
 //!
-//! **Growing.** A transport that does not know the path sends a first flight `I` at once, and goes
-//! on at `I` per round trip. This rate doubles each round trip until it is that of the bottleneck,
-//! or the kernel's buffers are full. The first flight of one that knows the path is not limited.
+//! **Growing.** A transport that does not know the path sends a first flight `I` at once, and
+//! continues at `I` per round trip. This rate doubles each round trip until it is that of the
+//! bottleneck, or the kernel's buffers are full. The first flight of a transport that knows the
+//! path is not limited.
 //!
-//! **Losses.** Before the first loss, which comes after `1 / p` packets on average, all is as
-//! without losses. Then
+//! **Losses.** The first loss comes after `1 / p` packets on average. Before it, the time is that
+//! without losses. After it:
 //!
 //! - a *window* (cubic, Reno) approaches the response function of RFC 9438, section 5: the larger
 //!   of cubic's `1.054 (RTT / p)^0.75` and the Reno-friendly `1.225 / sqrt(p)` (Mathis et al.,
 //!   1997), in packets;
-//! - a *model* or a *rate* loses goodput: `(1 - p) / (1 + (p / p_half)^2)` of the rate is left.
+//! - a *model* or a *rate* loses goodput: `(1 - p) / (1 + (p / p_half)^2)` of the rate remains.
 
 use serde::Serialize;
 
@@ -28,10 +29,10 @@ const PACKET: f64 = 1448.0;
 const BETA: f64 = 0.7;
 
 /// Utilization of a bottleneck without a queue by a window that moves between `BETA` and 1 times
-/// what fits.
+/// the bandwidth-delay product.
 const SAW: f64 = (1.0 + BETA) / 2.0;
 
-/// Share of the kernel's buffers that holds payload; Linux counts its own bookkeeping against them
+/// Share of the kernel's buffers for payload. Linux counts its own bookkeeping against them
 /// (`tcp_adv_win_scale`).
 const BUFFER_FILL: f64 = 0.7;
 
@@ -46,7 +47,7 @@ pub(crate) struct Conditions {
     pub(crate) loss: f64,
     /// Length of the bottleneck's queue in bytes.
     pub(crate) queue: f64,
-    /// Bytes that the kernel lets a TCP connection have in flight.
+    /// Maximum number of bytes in flight of a TCP connection in the kernel.
     pub(crate) kernel_window: f64,
 }
 
@@ -64,36 +65,36 @@ pub enum Bound {
     Processor,
 }
 
-/// The time that bytes take one way, in seconds.
+/// The time to transfer bytes in one direction, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Carriage {
-    /// The bytes at the rate that is reached in the end.
+    /// The bytes at the final rate.
     pub(crate) transfer: f64,
-    /// The additional time until that rate is reached.
+    /// The additional time until the final rate is reached.
     pub(crate) growth: f64,
     /// The additional time because of losses.
     pub(crate) loss: f64,
     pub(crate) bound: Bound,
 }
 
-/// Returns the time that `bytes` take.
+/// Returns the time to transfer `bytes`.
 pub(crate) fn carry(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
     match profile.throughput {
         Throughput::MeasuredRate | Throughput::Model => by_model(profile, values, path, bytes),
-        // Of a system whose default is not known.
+        // The default of an unknown system.
         _ => by_window(profile, values, path, bytes),
     }
 }
 
-/// A transport that doubles its window, without losses.
+/// The growth of a transport that doubles its window, without losses.
 struct Growing {
     rtt: f64,
     doubling: f64,
     initial: f64,
     window: f64,
-    /// Bytes per second in the end.
+    /// Final rate in bytes per second.
     speed: f64,
-    /// Bytes per second of the line.
+    /// Rate of the line in bytes per second.
     line: f64,
     bound: Bound,
 }
@@ -120,7 +121,7 @@ impl Growing {
         }
     }
 
-    /// Returns the time that bytes take while nothing is lost.
+    /// Returns the time to transfer bytes without a loss.
     fn time(&self, bytes: f64) -> f64 {
         let burst = bytes.min(self.initial) / self.line;
         let rest = bytes - bytes.min(self.initial);
@@ -163,7 +164,7 @@ fn by_model(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -
 
 fn by_window(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
     let line = path.rate.bytes_per_second() * values.rate_share;
-    // With a short queue the bottleneck idles after each loss until the window has grown back.
+    // With a short queue, the bottleneck idles after each loss until the window has grown again.
     let used = match path.rtt > 0.0 {
         true => line.min(SAW * (line + path.queue / path.rtt)),
         false => line,
@@ -174,14 +175,15 @@ fn by_window(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) 
     if p <= 0.0 || growing.window <= 0.0 {
         return growing.carriage(bytes, without, without, growing.bound);
     }
-    // Each connection loses for itself, and their windows add up.
+    // Each connection has its own losses, and their windows add up.
     let n = f64::from(profile.connections);
     let packets = bytes / PACKET / n;
     let before = -(-p * packets).exp_m1() / p;
     let after = (packets - before).max(0.0);
     let full = growing.window / PACKET / n;
     let settled = (values.loss * lossy_window(path.rtt, p)).max(1.0).min(full);
-    // A window that is cut early grows back fast; one that is cut late comes down loss by loss.
+    // A window that is reduced early grows quickly. One that is reduced late decreases loss by
+    // loss.
     let first = (BETA * (growing.initial / PACKET / n + before)).clamp(settled, full.max(settled));
     let tail = path.rtt * decay(after, first, settled, (1.0 - BETA) * p);
     let slow = growing.time(before * PACKET * n) + tail;
@@ -199,18 +201,18 @@ pub fn lossy_window(rtt_s: f64, loss: f64) -> f64 {
     (1.225 / loss.sqrt()).max(1.054 * (rtt_s / loss).powf(0.75))
 }
 
-/// Returns how many round trips `packets` take while the window goes from `first` to `settled`, the
-/// difference shrinking by `e` every `1 / per_packet` packets: the integral of `1 / (settled +
-/// (first - settled) e^(-per_packet n))`.
+/// Returns the number of round trips for `packets` while the window changes from `first` to
+/// `settled`. The difference shrinks by a factor of `e` every `1 / per_packet` packets: the
+/// integral of `1 / (settled + (first - settled) e^(-per_packet n))`.
 fn decay(packets: f64, first: f64, settled: f64, per_packet: f64) -> f64 {
     let x = packets * per_packet;
-    // ln((settled + off e^-x) / first), without cancellation where hardly anything is lost.
+    // ln((settled + off e^-x) / first), without cancellation for small losses.
     let grown = ((first - settled) / first * (-x).exp_m1()).ln_1p();
     (x + grown).max(0.0) / (settled * per_packet)
 }
 
-/// Returns the share of the rate that is left with a loss, of a transport that does not take losses
-/// for a full queue.
+/// Returns the share of the rate that remains with a loss, for a transport that does not treat
+/// losses as congestion.
 fn goodput(loss: f64, half: f64) -> f64 {
     ((1.0 - loss) / (1.0 + (loss / half).powi(2))).max(1e-6)
 }

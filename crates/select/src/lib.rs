@@ -1,17 +1,16 @@
-//! Choosing a transport for a path and a workload, predicting every transport's time, and saying
-//! why.
+//! The choice of a transport for a path and a workload, with predicted times and reasons.
 //!
-//! | module | idea |
+//! | module | content |
 //! | --- | --- |
 //! | `rule`, `paper`, `choose` | choosers: the default [`Rule`], the [`PaperRules`], and the [`ModelChooser`] |
 //! | `spec`, `order` | transports with their profiles, and orders of them |
 //! | `model`, `predict`, `law`, `fit` | the cost model: parameters, predicted times, the physics, fitting |
-//! | `path`, `workload`, `machine` | what a prediction depends on |
-//! | `monitor` | how the path of a connection changes |
-//! | `scheme` | choosing a garbling scheme |
+//! | `path`, `workload`, `machine` | the inputs of a prediction |
+//! | `monitor` | changes of the path of a connection |
+//! | `scheme` | the choice of a garbling scheme |
 //!
-//! This crate opens no sockets and reads no clock. It reads only the files of models that it is
-//! told to read. docs/selection.md describes the rule, the model, and how well both do.
+//! This crate opens no sockets and reads no clock. It reads model files on request only.
+//! docs/selection.md describes the rule, the model, and their errors.
 //!
 //! ```
 //! use transpute_select::{Candidate, Chooser, End, PathEstimate, Rule, Workload};

@@ -1,23 +1,23 @@
-//! How fast a typical machine computes.
+//! The speed of a typical machine.
 
 use serde::{Deserialize, Serialize};
 
 /// Processor time of one core for each step of the protocol, in seconds.
 ///
 /// Measured on a server core with VAES (docs/performance.md). The choice of a transport hardly
-/// depends on these figures: on a path where the processors are the bottleneck, all transports take
-/// about the same time. So nothing is measured at run time.
+/// depends on these figures: if the processors are the bottleneck, all transports take about the
+/// same time. So nothing is measured at run time.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Machine {
-    /// To garble an AND gate.
+    /// Time to garble an AND gate.
     pub garble_and_s: f64,
-    /// To evaluate an AND gate.
+    /// Time to evaluate an AND gate.
     pub evaluate_and_s: f64,
-    /// To garble or evaluate an XOR gate.
+    /// Time to garble or evaluate an XOR gate.
     pub xor_s: f64,
-    /// For an extended oblivious transfer, on either side.
+    /// Time of an extended oblivious transfer, on either side.
     pub transfer_s: f64,
-    /// For a base oblivious transfer, both sides together: they wait for each other.
+    /// Time of a base oblivious transfer, of both sides together, because they wait for each other.
     pub base_transfer_s: f64,
 }
 
@@ -34,7 +34,7 @@ impl Machine {
     };
 
     /// A typical machine with three-halves gates: 42 and 53 million AND gates per second of MinCut,
-    /// where half-gates make 69 and 88.
+    /// compared with 69 and 88 with half-gates.
     pub const THREE_HALVES: Self = Self {
         garble_and_s: 21e-9,
         evaluate_and_s: 18e-9,

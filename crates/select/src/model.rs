@@ -16,11 +16,11 @@ const FORMAT: u32 = 2;
 /// Limit of a model file, in bytes; the shipped one has 5 kB.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The model that comes with this crate.
+/// The built-in model.
 const DEFAULT: &str = include_str!("../model/default.json");
 
-/// Standard deviation of the logarithm of the time where nothing was fitted: a factor of 1.4. It is
-/// a factor of 2 for a transport whose name no run of the model has, and for one without a profile.
+/// Standard deviation of the logarithm of the time without a fit: a factor of 1.4. It is a factor
+/// of 2 for a transport that no run of the model has, and for one without a profile.
 const THEORY_SIGMA: f64 = 0.35;
 const UNKNOWN_SIGMA: f64 = 0.7;
 
@@ -39,13 +39,13 @@ pub struct Model {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSet {
-    /// A description for people.
+    /// A description.
     pub name: String,
     /// Number of runs.
     pub runs: usize,
     /// Number of cells: a cell is a path and a workload.
     pub cells: usize,
-    /// Number of cells that were left out of the fit to check it.
+    /// Number of cells that were left out of the fit, to check it.
     pub held_out_cells: usize,
 }
 
@@ -57,9 +57,9 @@ pub struct Fitted {
     pub parameters: Parameters,
     /// Standard deviation of the logarithm of measured over predicted time.
     pub sigma: f64,
-    /// Errors in the cells that the fit has seen.
+    /// Errors in the cells of the fit.
     pub fit: Goodness,
-    /// Errors in the cells that it has not seen.
+    /// Errors in the cells that were left out.
     pub held_out: Option<Goodness>,
 }
 
@@ -76,11 +76,11 @@ pub struct Parameters<T = Estimate> {
     /// Processor time that a byte takes at the busier end to be framed, encrypted, copied and sent,
     /// in seconds.
     pub byte_s: T,
-    /// Of a window: factor on the average window that RFC 9438 predicts with losses. Of the others:
-    /// the loss that halves their rate.
+    /// For a window: factor on the average window that RFC 9438 predicts with losses. Otherwise:
+    /// the loss that halves the rate.
     pub loss: T,
-    /// Round trips until the rate has doubled while a connection starts; absent where the set-up
-    /// has measured the rate.
+    /// Number of round trips in which the rate doubles while a connection starts. Absent if the
+    /// set-up has measured the rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubling_round_trips: Option<T>,
 }
@@ -107,7 +107,7 @@ impl Values {
             // An Ed25519 signature and an X25519MLKEM768 key exchange on either side, and waking
             // two processes.
             setup_s: 2e-3,
-            // 1,448 bytes of payload in packets of 1,500.
+            // 1,448 bytes of payload in packets of 1,500 bytes.
             rate_share: 0.96,
             // docs/performance.md: AES-GCM and two copies at 3 to 4 Gbit/s.
             byte_s: 2.3e-9,
@@ -177,16 +177,16 @@ impl Model {
         }
     }
 
-    /// Returns the model that comes with this crate.
+    /// Returns the built-in model.
     #[must_use]
     pub fn shipped() -> &'static Self {
-        // A test reads it. If it were wrong all the same, the theory would do.
+        // A test reads it. If it were not valid, the theory would replace it.
         static SHIPPED: LazyLock<Model> =
             LazyLock::new(|| Model::from_json(DEFAULT, "").unwrap_or_else(|_| Model::theory()));
         &SHIPPED
     }
 
-    /// Returns the theory, with the parameters of the literature, fitted to nothing.
+    /// Returns the theory, with parameters from the literature and without a fit.
     #[must_use]
     pub fn theory() -> Self {
         let runs = RunSet {
@@ -196,10 +196,10 @@ impl Model {
         Self::new(runs, BTreeMap::new())
     }
 
-    /// Returns the fit of a transport with this profile: with these settings, else with others and
-    /// the same way to find the rate, else the theory.
+    /// Returns the fit of a transport with this profile: with these settings, or with others and
+    /// the same method to find the rate, or the theory.
     pub(crate) fn fitted(&self, spec: &Spec, profile: &Profile) -> Fitted {
-        // Plain `tcp` follows another law where the kernel's congestion control is another.
+        // The law of plain `tcp` depends on the kernel's congestion control.
         let follows = |known: &Spec| known.profile_under(None).throughput == profile.throughput;
         let exact = self.transports.get(spec).filter(|_| follows(spec));
         let is_named = |known: &Spec| known.name() == spec.name();
@@ -247,7 +247,8 @@ impl Model {
     /// Returns the model as JSON, with its format and the runs it was fitted to.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // Strings, finite numbers, and maps with strings for keys: nothing that JSON cannot hold.
+        // The model has strings, finite numbers, and maps with string keys, which JSON can
+        // represent.
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
         text + "\n"
     }

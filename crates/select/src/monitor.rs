@@ -1,31 +1,30 @@
-//! Whether the path of a connection that stays open has become worse since its transport was
-//! chosen.
+//! Detection of a worse path on a connection that stays open.
 
 use std::time::Duration;
 
 use transpute_transport::PathSample;
 use transpute_units::{Bandwidth, KnownPath, Loss};
 
-/// The path has become worse if its rate is at most this fraction of the rate at the time of the
-/// choice.
+/// Fraction of the initial rate at or below which the path counts as worse.
 const WORSE_RATE: f64 = 0.5;
 
-/// Watches the path of a connection: fed with the link's figures during runs and when they end, it
-/// keeps what was measured last.
+/// Monitors the path of a connection. It gets the link's figures during runs and at their end, and
+/// keeps the last measurement.
 #[derive(Clone, Debug, Default)]
 pub struct PathMonitor {
     chosen_by: KnownPath,
     last: KnownPath,
-    /// The highest rate of the run under way.
+    /// The highest rate of the current run.
     run_rate: Option<Bandwidth>,
-    /// Counters of the link at the end of the last run: bytes sent once, packets sent and lost.
+    /// Counters of the link at the end of the last run: bytes without retransmissions, packets sent
+    /// and lost.
     carried: u64,
     counted: [u64; 2],
 }
 
 impl PathMonitor {
-    /// Starts with the path that the transport was chosen by. Properties that were not known then
-    /// are those that are measured first.
+    /// Starts with the path for which the transport was chosen. For properties that were unknown
+    /// then, the first measurement is used.
     #[must_use]
     pub fn new(chosen_by: KnownPath) -> Self {
         Self {
@@ -34,10 +33,9 @@ impl PathMonitor {
         }
     }
 
-    /// Takes the link's figures during a run: round-trip time and rate. At the end of a run the
-    /// program limits the rate as a rule.
-    ///
-    /// A rate counts only if the path was its limit, and not the program.
+    /// Takes the link's figures during a run: round-trip time and rate. At the end of a run, the
+    /// program usually limits the rate. A rate counts only if the path limited it, and not the
+    /// program.
     pub fn look_at_rate(&mut self, sample: &PathSample) {
         self.last.rtt = sample.least_rtt().or(self.last.rtt);
         if let (Some(rate), Some(false)) = (sample.delivery_rate, sample.delivery_rate_app_limited)
@@ -47,11 +45,11 @@ impl PathMonitor {
         }
     }
 
-    /// Takes the link's figures at the end of a run, `elapsed` after the end of the run before.
+    /// Takes the link's figures at the end of a run, `elapsed` after the end of the previous run.
     ///
     /// The rate of the run is the highest in it, as in BBR: a single sample, such as that of a
-    /// retransmission, may be far below the path's rate. It is at least what the link carried.
-    /// Packets count since the end before.
+    /// retransmission, may be far below the path's rate. It is at least the rate of the transferred
+    /// bytes. Packets count since the previous end.
     pub fn look(&mut self, sample: &PathSample, elapsed: Duration) {
         self.look_at_rate(sample);
         let carried = (sample.wire_bytes_sent)
@@ -62,7 +60,7 @@ impl PathMonitor {
             self.last.to_peer.rate = Some(rate.max(goodput));
         }
         self.carried = carried.unwrap_or(0);
-        // TCP does not count losses, but what it sent again.
+        // TCP counts retransmissions instead of losses.
         let lost = match (sample.packets_lost, sample.retransmits) {
             (Some(lost), _) => Some(lost.saturating_sub(sample.spurious_losses.unwrap_or(0))),
             (None, retransmits) => retransmits,
@@ -78,21 +76,20 @@ impl PathMonitor {
         self.chosen_by = self.chosen_by.or(self.last);
     }
 
-    /// Returns the path that the transport was chosen by.
+    /// Returns the path for which the transport was chosen.
     #[must_use]
     pub fn chosen_by(&self) -> KnownPath {
         self.chosen_by
     }
 
-    /// Returns the path as it is now: what was measured last, else what the transport was chosen
-    /// by.
+    /// Returns the present path: the last measurement, or the path for which the transport was
+    /// chosen.
     #[must_use]
     pub fn estimate(&self) -> KnownPath {
         self.last.or(self.chosen_by)
     }
 
-    /// Says for people in which way the path is worse than the one that the transport was chosen
-    /// by; `None` if it is not.
+    /// Returns a text that describes in which way the path has become worse; `None` if it has not.
     #[must_use]
     pub fn worse(&self) -> Option<String> {
         let (then, now) = (self.chosen_by.to_peer, self.last.to_peer);

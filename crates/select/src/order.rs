@@ -1,4 +1,4 @@
-//! Orders of transports by their design, for the choosers that predict no times.
+//! Orders of transports by their design, for choosers that predict no times.
 //!
 //! Each order compares properties of the [`Profile`], the most important one first. A transport
 //! without a profile comes last.
@@ -7,12 +7,11 @@ use transpute_transport::Profile;
 
 use crate::Spec;
 
-/// The first few transports take this many values of a property apart; larger values count as the
-/// largest.
+/// Number of distinguished values of a property. Larger values count as the largest.
 const BASE: u8 = 4;
 
-/// Orders by processor time: one connection before several, the kernel before UDP, and probes of
-/// the path last.
+/// Orders by processor time: one connection before several, the kernel before UDP, and transports
+/// that probe the path last.
 pub(crate) fn by_processor_time(spec: &Spec) -> f64 {
     order(spec, |profile| {
         [
@@ -23,9 +22,9 @@ pub(crate) fn by_processor_time(spec: &Spec) -> f64 {
     })
 }
 
-/// Orders by the time until the full rate is reached: a rate that the set-up measures first, then
-/// by round trips of the set-up, then several connections before one if `several_first`, and after
-/// it otherwise.
+/// Orders by the time until the full rate is reached: transports whose set-up measures the rate
+/// first, then by round trips of the set-up. Of equal ones, several connections are before one if
+/// `several_first`, and after it otherwise.
 pub(crate) fn by_start(spec: &Spec, several_first: bool) -> f64 {
     order(spec, |profile| {
         [
@@ -36,7 +35,7 @@ pub(crate) fn by_start(spec: &Spec, several_first: bool) -> f64 {
     })
 }
 
-/// Orders as [`by_start`] with several connections last, after the transports that repair nothing.
+/// Orders like [`by_start`] with several connections last, after the transports without repair.
 pub(crate) fn without_repair_first(spec: &Spec) -> f64 {
     match spec.profile() {
         Some(profile) if !profile.repairs_losses => -1.0,
@@ -55,15 +54,15 @@ pub(crate) fn tcp_first(spec: &Spec) -> f64 {
     })
 }
 
-/// Returns a number that sorts as these properties do. Transports that are unknown, or repair
-/// nothing, come last.
+/// Returns a number that sorts like these properties. Unknown transports, and those without repair,
+/// come last.
 fn order<const N: usize>(spec: &Spec, properties: impl Fn(&Profile) -> [u8; N]) -> f64 {
     let profile = spec.profile().filter(|profile| profile.repairs_losses);
     let digits = profile.map_or([BASE; N], properties);
     let all = digits.into_iter().fold(0.0, |number, digit| {
         number * f64::from(BASE) + f64::from(digit.min(BASE))
     });
-    // The largest digits of a known transport reach the same number as the unknown ones have.
+    // Unknown transports are placed after the largest digits of known ones.
     match profile {
         Some(_) => all,
         None => all + 1.0,

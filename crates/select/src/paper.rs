@@ -1,4 +1,4 @@
-//! The rules of the paper, made exact.
+//! The rules of the paper.
 
 use crate::{
     Candidate, Chooser, Loss, PathEstimate, Prediction, Ranked, Spec, Workload, order,
@@ -6,19 +6,19 @@ use crate::{
     predict::{self, kernel_window},
 };
 
-/// Loss from which on "reliability should be taken care of in the user space" (transputation-2020,
+/// Loss from which "reliability should be taken care of in the user space" (transputation-2020,
 /// section 4.1: "TCP performs poorly during packet loss events, even when very few packets are
 /// lost, say 1%").
 const MIN_USER_SPACE_LOSS: f64 = 0.01;
 
-/// "A small number of interactions": round trips that the application waits for.
+/// Maximum number of round trips of the application that count as "a small number of interactions".
 const MAX_FEW_INTERACTIONS: f64 = 10.0;
 
-/// Section 4.1 of transputation-2020, over the transports at hand, as docs/selection.md ("The
-/// paper's rules") quotes it.
+/// Section 4.1 of transputation-2020, applied to the available transports, as quoted in
+/// docs/selection.md ("The paper's rules").
 ///
-/// What is unknown of the path counts as the likeliest value. Transports without a profile come
-/// last.
+/// Unknown properties of the path count as their most likely value. Transports without a profile
+/// come last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PaperRules;
 
@@ -34,7 +34,7 @@ impl PaperRules {
         let rtt = path.rtt.as_secs_f64();
         let seen = |loss: Option<Loss>| loss.map_or(0.0, Loss::fraction);
         let loss = seen(path.up.known.loss).max(seen(path.down.known.loss));
-        // The direction that carries more decides.
+        // The direction with more bytes decides.
         let (volume, busier) = workload.busier(path);
         let window = kernel_window(path);
         let time = predict::rate(busier, path.rtt).seconds_to_send(window);

@@ -1,4 +1,4 @@
-//! What is known of the path between two parties.
+//! Estimates of the path between two parties.
 
 mod fields;
 
@@ -10,19 +10,19 @@ use transpute_units::{Bandwidth, KnownDirection, KnownPath};
 use self::fields::Fields;
 use crate::{SelectError, error::parsed};
 
-/// The longest round-trip time that is believed.
+/// Maximum accepted round-trip time.
 pub const MAX_RTT: Duration = Duration::from_secs(120);
 
-/// The highest rate that is believed.
+/// Maximum accepted rate.
 pub const MAX_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e13);
 
-/// The lowest rate that is believed.
+/// Minimum accepted rate.
 pub const MIN_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e2);
 
-/// The properties of a path, and how certain they are. Where something is not known, the model
-/// assumes a typical value with a wide uncertainty.
+/// The properties of a path with their uncertainty. For an unknown property, the model assumes a
+/// typical value with a wide uncertainty.
 ///
-/// *Up* is from the connecting party to the listening one.
+/// *Up* is the direction from the connecting party to the listening one.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub struct PathEstimate {
@@ -34,7 +34,7 @@ pub struct PathEstimate {
     pub up: DirectionEstimate,
     /// The direction from listener to connector.
     pub down: DirectionEstimate,
-    /// Whether UDP passes.
+    /// UDP passes, is blocked, or is unknown.
     pub udp: Udp,
     /// The largest IP packet that passes, in bytes.
     pub mtu: Option<u32>,
@@ -44,7 +44,7 @@ pub struct PathEstimate {
     pub source: Source,
 }
 
-/// The properties of one direction of a path, and how certain its rate is.
+/// The properties of one direction of a path, with the uncertainty of its rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DirectionEstimate {
     /// Rate, loss and queue.
@@ -55,35 +55,34 @@ pub struct DirectionEstimate {
     pub is_lower_bound: bool,
 }
 
-/// Whether UDP passes between the two parties.
+/// UDP between the two parties.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Udp {
-    /// Packets came both ways.
+    /// Packets arrived in both directions.
     Passes,
-    /// None came within the time that they should have taken.
+    /// No packet arrived within the time for it.
     Blocked,
-    /// Nobody tried, or an answer is still due.
+    /// It was not tried, or an answer is still due.
     #[default]
     Unknown,
 }
 
-/// What the kernel's TCP knows of a path and lets a connection do.
+/// The limits and settings of the kernel's TCP.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Kernel {
-    /// The greatest send buffer: the third figure of `net.ipv4.tcp_wmem`, in bytes.
+    /// Maximum send buffer: the third figure of `net.ipv4.tcp_wmem`, in bytes.
     pub send_ceiling: Option<f64>,
-    /// The greatest receive buffer of the peer: the third figure of its `net.ipv4.tcp_rmem`, in
-    /// bytes.
+    /// Maximum receive buffer of the peer: the third figure of its `net.ipv4.tcp_rmem`, in bytes.
     pub receive_ceiling: Option<f64>,
-    /// The congestion control that a connection has unless told otherwise.
+    /// The default congestion control.
     pub congestion_control: Option<String>,
-    /// Those that a connection may be told to have.
+    /// Congestion controls that a connection may set.
     pub available: Vec<String>,
 }
 
-/// Where an estimate came from.
+/// The origin of an estimate.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -91,20 +90,20 @@ pub enum Source {
     Measured,
     /// The settings of an emulated path.
     Emulated,
-    /// A user's word.
+    /// The user.
     #[default]
     Given,
 }
 
 impl PathEstimate {
-    /// Starts from the shortest round-trip time alone, in seconds.
+    /// Makes an estimate of the shortest round-trip time alone, in seconds.
     ///
     /// # Errors
     /// [`SelectError::Number`] unless it is between 0 and 120 seconds.
     pub fn of_rtt(seconds: f64) -> Result<Self, SelectError> {
         fields::check_times(seconds, None)?;
         Ok(Self {
-            // In range: checked.
+            // The range was checked.
             rtt: Duration::from_secs_f64(seconds),
             ..Self::default()
         })
@@ -147,7 +146,7 @@ impl PathEstimate {
         }
     }
 
-    /// Returns the same without rates that are lower bounds only.
+    /// Returns the path without rates that are lower bounds only.
     #[must_use]
     pub fn known_exactly(&self) -> KnownPath {
         KnownPath {
@@ -167,7 +166,7 @@ impl DirectionEstimate {
     }
 }
 
-/// What is known without an error.
+/// A direction without uncertainty.
 impl From<KnownDirection> for DirectionEstimate {
     fn from(known: KnownDirection) -> Self {
         Self {
@@ -189,7 +188,7 @@ impl Kernel {
     }
 }
 
-/// For people, on one line.
+/// Formats the path on one line.
 impl fmt::Display for PathEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rtt {}", Seconds(self.rtt.as_secs_f64()))?;
@@ -230,7 +229,7 @@ impl fmt::Display for DirectionEstimate {
         let [loss, low, high] = [loss.fraction(), low, high].map(|it| Short(it * 100.0));
         match loss.0 > 0.0 {
             true => write!(f, ", loss {loss:.2} % ({low:.2} to {high:.2} %)"),
-            // Known rather than counted: an emulated path.
+            // The loss is known rather than counted: an emulated path.
             false if high.0 < 1e-4 => f.write_str(", no loss"),
             false => write!(f, ", loss below {high:.2} %"),
         }
@@ -254,7 +253,7 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// A number with as many digits that matter as the precision says.
+/// A number with a limited number of significant digits.
 pub(crate) struct Short(pub(crate) f64);
 
 impl fmt::Display for Short {
@@ -266,7 +265,7 @@ impl fmt::Display for Short {
         };
         let decimals = (digits - 1 - magnitude).max(0) as usize;
         let text = format!("{:.*}", decimals, self.0);
-        // 2.00 is 2, but 200 is 200.
+        // 2.00 becomes 2, but 200 stays 200.
         let text = match text.contains('.') {
             true => text.trim_end_matches('0').trim_end_matches('.'),
             false => &text,

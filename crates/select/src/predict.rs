@@ -1,9 +1,9 @@
 //! The predicted time of a workload over a transport, and its parts.
 //!
-//! `T = set-up + round trips + serial computing + |carrying, computing|`, in the spirit of Rebane,
-//! *A feasibility analysis of secure multiparty computation deployments*, 2012, section 5, whose `T
-//! = f(ping) + bytes / g(bandwidth)` follows here from the profile of the transport. `|x, y|` is
-//! `sqrt(x² + y²)`: carrying and computing hide each other, except where they take about as long.
+//! `T = set-up + round trips + serial computing + |carrying, computing|`. This follows Rebane, *A
+//! feasibility analysis of secure multiparty computation deployments*, 2012, section 5. Its `T =
+//! f(ping) + bytes / g(bandwidth)` is derived here from the profile of the transport. `|x, y|` is
+//! `sqrt(x² + y²)`: carrying and computing overlap, except if they take about the same time.
 
 use std::time::Duration;
 
@@ -17,51 +17,50 @@ use crate::{
     model::Values,
 };
 
-/// Rate of a path that was not measured: gigabit Ethernet within a LAN, and the median of our
-/// wide-area cells elsewhere (docs/results/selection).
+/// Assumed rate of an unmeasured path: gigabit Ethernet within a LAN, and otherwise the median of
+/// the wide-area cells in docs/results/selection.
 const UNKNOWN_RATE_LAN: Bandwidth = Bandwidth::from_megabits_per_second(1000.0);
 const UNKNOWN_RATE: Bandwidth = Bandwidth::from_megabits_per_second(200.0);
 
 /// Standard deviation of the logarithm of an unknown rate: 95 % of the paths within a factor of 10.
 const UNKNOWN_RATE_SIGMA: f64 = 1.15;
 
-/// Factor by which a path is usually faster than a train that did not fill it could tell.
+/// Typical factor by which a path is faster than the rate of a train that did not fill it.
 const LOWER_BOUND_FACTOR: f64 = 1.5;
 
-/// Shortest queue that is assumed where none was measured, in bytes; longer paths have one
-/// bandwidth-delay product.
+/// Minimum of an assumed queue, in bytes. Longer paths have one bandwidth-delay product.
 const DEFAULT_QUEUE: f64 = 262_144.0;
 
-/// Limits of Linux on the buffers of a TCP connection, in bytes (`tcp_wmem`, `tcp_rmem`), where
-/// they are not known.
+/// Assumed limits on the buffers of a TCP connection, in bytes: the defaults of Linux (`tcp_wmem`,
+/// `tcp_rmem`).
 const DEFAULT_SEND_BUFFER: f64 = 4_194_304.0;
 const DEFAULT_RECEIVE_BUFFER: f64 = 6_291_456.0;
 
-/// Packets seen elsewhere that a loss estimate starts from: their ratio, 2 in 10,000, is that of an
-/// ordinary path, and their number is how many a train needs to count as much.
+/// Prior of a loss estimate, in packets. The ratio of 2 in 10,000 is that of an ordinary path. The
+/// number of packets is that of a train with equal weight.
 const PRIOR_LOST: f64 = 0.02;
 const PRIOR_SENT: f64 = 100.0;
 
 /// A predicted time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Prediction {
-    /// From the first packet of the set-up to the output, in seconds.
+    /// Time from the first packet of the set-up to the output, in seconds.
     pub seconds: f64,
     /// Standard deviation of the logarithm of the time, from errors of the model and of the
     /// measured rate.
     pub sigma: f64,
     /// The parts of the time.
     pub parts: TimeParts,
-    /// The bottleneck in the direction that decides.
+    /// The bottleneck in the decisive direction.
     pub bound: Bound,
 }
 
 /// Parts of a predicted time, in seconds; their sum is the whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimeParts {
-    /// Until the link is up.
+    /// Time until the link is established.
     pub setup_s: f64,
-    /// Round trips that the protocol waits for.
+    /// Round trips of the protocol.
     pub rounds_s: f64,
     /// Additional time until the rate of the path is reached.
     pub growth_s: f64,
@@ -69,7 +68,7 @@ pub struct TimeParts {
     pub transfer_s: f64,
     /// Additional time because of losses.
     pub loss_s: f64,
-    /// Computing that nothing hides.
+    /// Computing that does not overlap.
     pub compute_s: f64,
 }
 
@@ -83,10 +82,10 @@ impl Prediction {
 }
 
 impl Model {
-    /// Predicts a workload over a transport, connecting included.
+    /// Predicts the time of a workload over a transport, including the set-up.
     ///
     /// # Errors
-    /// [`SelectError::Number`] if the path or the workload has a number that is out of range.
+    /// [`SelectError::Number`] if a number of the path or the workload is out of range.
     pub fn predict(
         &self,
         spec: &Spec,
@@ -100,7 +99,7 @@ impl Model {
         let values = fitted.parameters.map(|estimate| estimate.value);
         let (parts, bound) = parts(&profile, &values, &both_ways(path), workload);
         let seconds = parts.total();
-        // A rate that is off by a factor moves what is carried by that factor.
+        // An error of the rate by a factor changes the transfer time by that factor.
         let carried = parts.transfer_s / seconds.max(f64::MIN_POSITIVE);
         let (_, busier) = workload.busier(path);
         Ok(Prediction {
@@ -120,7 +119,7 @@ impl TimeParts {
     }
 }
 
-/// Returns both directions of a path, up first, with an assumption for everything unknown.
+/// Returns both directions of a path, up first, with assumptions for unknown properties.
 pub(crate) fn both_ways(path: &PathEstimate) -> [Conditions; 2] {
     [&path.up, &path.down].map(|direction| {
         let rate = rate(direction, path.rtt);
@@ -183,7 +182,7 @@ pub(crate) fn parts(
     let rtt = path[0].rtt;
     let tables = carry(to_evaluator, work.garbler_bytes);
     let requests = carry(to_garbler, work.evaluator_bytes);
-    // Answers wait for the requests, and then go at the rate that the tables have reached.
+    // Answers wait for the requests, and are then sent at the rate that the tables have reached.
     let late = match work.garbler_bytes {
         0 => 0.0,
         all => tables.transfer * (work.garbler_late_bytes as f64 / all as f64),

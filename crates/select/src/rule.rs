@@ -1,5 +1,4 @@
-//! The default chooser, by the three lines of docs/selection.md, "The rule", which compares it with
-//! the model.
+//! The default chooser: the rule in docs/selection.md, which also compares it with the model.
 
 use transpute_units::PathClass;
 
@@ -7,13 +6,13 @@ use crate::{
     Candidate, Chooser, PathEstimate, Prediction, Ranked, Spec, Workload, order, path::Seconds,
 };
 
-/// Within a LAN, work with at most this many bytes in both directions together goes over TCP.
+/// Within a LAN, work with at most this many bytes in both directions together uses TCP.
 ///
 /// Measured: the best of 0.05, 0.2, 0.5, 1.5 and 4 MB on the `fit` cells of docs/results/selection
 /// below 5 ms.
 const LITTLE_BYTES: u64 = 1_500_000;
 
-/// Chooses by the class of the path, whether UDP passes, and the number of bytes.
+/// A chooser by the class of the path, UDP, and the number of bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rule;
 
@@ -21,7 +20,7 @@ pub struct Rule;
 type Order = fn(&Spec) -> f64;
 
 impl Rule {
-    /// Returns the order of the transports, and why.
+    /// Returns the order of the transports, and the reason.
     fn order(path: &PathEstimate, work: &Workload) -> (Order, &'static str) {
         let is_little = work.bytes_up().saturating_add(work.bytes_down()) <= LITTLE_BYTES;
         match PathClass::of(path.rtt) {

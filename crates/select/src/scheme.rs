@@ -1,26 +1,26 @@
-//! Which garbling scheme is the fastest on a path: fewer bytes, or less computing.
+//! The choice of the fastest garbling scheme on a path: fewer bytes, or less computing.
 
 use std::{fmt, time::Duration};
 
 use transpute_units::{Bandwidth, PathClass};
 
-/// What an AND gate costs under a garbling scheme.
+/// The cost of an AND gate with a garbling scheme.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SchemeCost {
     /// The scheme's name.
     pub name: &'static str,
-    /// Bytes of tables for an AND gate.
+    /// Bytes of tables per AND gate.
     pub and_bytes: f64,
-    /// Seconds for an AND gate on one core: to garble, the slower of the two sides.
+    /// Seconds per AND gate on one core, for garbling, which is slower than evaluating.
     pub and_s: f64,
 }
 
 impl SchemeCost {
     /// The schemes with free XOR on a typical machine: one core of a server of 2023 with VAES-512,
     /// one instance of MinCut (10^6 AND gates) at a time. Bytes follow from the schemes
-    /// (docs/protocol.md, "Tables"); seconds are measured: `cargo bench -p transpute-benches
-    /// --bench garbling -- mincut` (docs/performance.md, "MinCut, one": 69, 84 and 42 million AND
-    /// gates per second). Only their ratios to the path's rate matter.
+    /// (docs/protocol.md, "Tables"). Seconds are measured: `cargo bench -p transpute-benches
+    /// --bench garbling -- mincut` (docs/performance.md: 69, 84 and 42 million AND gates per
+    /// second). Only their ratios to the path's rate matter.
     pub const TYPICAL: [Self; 3] = [
         Self::of("half-gates", 32.0, 14.5e-9),
         Self::of("fixed-key", 32.0, 11.9e-9),
@@ -42,29 +42,29 @@ impl SchemeCost {
     }
 }
 
-/// Rates below one byte per second count as not known.
+/// Rates below one byte per second count as unknown.
 const MIN_RATE: Bandwidth = Bandwidth::from_bytes_per_second(1.0);
 
-/// A scheme, and how long its tables take.
+/// A scheme, with the time of its tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SchemeTime {
     /// The scheme's name.
     pub name: &'static str,
-    /// To make the tables of all AND gates or to carry them, whichever takes longer.
+    /// Time to garble or to transfer the tables of all AND gates, whichever is longer.
     pub seconds: f64,
-    /// Whether carrying them takes longer.
+    /// The transfer takes longer.
     pub is_limited_by_bytes: bool,
 }
 
-/// The chosen scheme, and why. [`Display`](fmt::Display) explains it.
+/// The chosen scheme, with the reason. [`Display`](fmt::Display) explains it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchemeChoice {
     /// All allowed schemes, the fastest first.
     pub ranking: Vec<SchemeTime>,
-    /// The rate of the path. `None`: the rate is unknown and both parties run on one host
-    /// ([`PathClass::SameHost`]), so it is not taken into account.
+    /// The rate of the path. `None` if the rate is unknown and both parties run on one host
+    /// ([`PathClass::SameHost`]). It is then not used.
     pub rate: Option<Bandwidth>,
-    /// Whether the rate was known. If not, it is [`Bandwidth::ASSUMED`].
+    /// The rate was known. Otherwise it is [`Bandwidth::ASSUMED`].
     pub is_rate_known: bool,
 }
 
@@ -72,16 +72,16 @@ impl SchemeChoice {
     /// Returns the chosen scheme.
     #[must_use]
     pub fn chosen(&self) -> &SchemeTime {
-        // There is at least one: `choose_scheme` returns none of an empty list.
+        // There is at least one: `choose_scheme` returns `None` for an empty list.
         &self.ranking[0]
     }
 }
 
-/// Chooses among `costs` the scheme whose tables are made and carried the soonest, the first of two
-/// that are equally fast; `None` if there is none.
+/// Chooses among `costs` the scheme whose tables are garbled and transferred first; of two equal
+/// ones, the first. `None` for an empty list.
 ///
-/// `rate` is that of the path from the garbler to the evaluator. Garbling, sending and evaluating
-/// overlap, so the slowest of them sets the pace: `max(bytes / rate, computing)`.
+/// `rate` is the rate of the path from the garbler to the evaluator. Garbling, sending and
+/// evaluating overlap, so the slowest of them determines the time: `max(bytes / rate, computing)`.
 #[must_use]
 pub fn choose_scheme(
     costs: &[SchemeCost],

@@ -1,4 +1,4 @@
-//! Transports as the selector knows them: a name, settings, and a profile.
+//! Transports in the selector: a name, settings, and a profile.
 
 use std::{
     cmp::Ordering,
@@ -16,16 +16,15 @@ use transpute_transport::{
 
 use crate::SelectError;
 
-/// The longest name with settings.
+/// Maximum length of a name with settings.
 const MAX_LEN: usize = 100;
 
 /// A transport's name with its settings, such as `tcp:cc=bbr`, and its profile. Settings are kept
-/// in their order as texts, so that equal ones compare equal; `+` separates them as well as a
-/// comma.
+/// in order as texts, so that equal ones compare equal; `+` separates them as well as a comma.
 ///
-/// A text that is [parsed](str::parse) gets the profile of the built-in transport of that name.
-/// [`in_registry`](Self::in_registry) finds those of other transports. The profile takes no part in
-/// comparisons.
+/// A [parsed](str::parse) text gets the profile of the built-in transport of that name.
+/// [`in_registry`](Self::in_registry) finds those of other transports. Comparisons ignore the
+/// profile.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Spec {
@@ -35,7 +34,7 @@ pub struct Spec {
 
 impl Spec {
     /// Parses a name with settings, and finds the profile of the transport in a registry. A
-    /// transport that has none is predicted like one TCP connection, with a wide uncertainty.
+    /// transport without a profile is predicted like one TCP connection, with a wide uncertainty.
     ///
     /// # Errors
     /// [`SelectError::Transport`].
@@ -61,7 +60,7 @@ impl Spec {
         }
     }
 
-    /// Returns the profile of the transport with its settings; `None` if nothing is known of it.
+    /// Returns the profile of the transport with its settings; `None` if it is unknown.
     #[must_use]
     pub fn profile(&self) -> Option<&Profile> {
         self.profile.as_ref()
@@ -73,13 +72,13 @@ impl Spec {
         name_and_settings(&self.text).0
     }
 
-    /// Returns name and settings.
+    /// Returns the name with the settings.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Returns a setting.
+    /// Returns the value of a setting.
     #[must_use]
     pub fn setting(&self, key: &str) -> Option<&str> {
         let (_, settings) = name_and_settings(&self.text);
@@ -87,9 +86,9 @@ impl Spec {
         pairs.find_map(|(known, value)| (known == key).then_some(value))
     }
 
-    /// Returns the transport with the congestion control that it has: written out if it is another
-    /// than cubic, and left out if it is. `tcp` over a kernel whose default is bbr does what
-    /// `tcp:cc=bbr` does, and `tcp:cc=cubic` what `tcp` does elsewhere.
+    /// Returns the transport with its effective congestion control. Cubic is left out, and others
+    /// are written out. With bbr as the kernel's default, `tcp` is the same as `tcp:cc=bbr`, and
+    /// `tcp:cc=cubic` is the same as `tcp` elsewhere.
     pub(crate) fn in_effect(&self, default_control: Option<&str>) -> Self {
         let Some(Throughput::Kernel(control)) = self.profile.map(|profile| profile.throughput)
         else {
@@ -113,15 +112,15 @@ impl Spec {
         }
     }
 
-    /// Returns whether losses shrink its congestion window, where `default_control` is that of TCP
-    /// connections which are not told otherwise.
+    /// Returns whether losses shrink its congestion window. `default_control` is the default
+    /// congestion control of TCP connections.
     #[must_use]
     pub fn slows_at_losses(&self, default_control: Option<&str>) -> bool {
         self.profile_under(default_control).throughput == Throughput::Window
     }
 
-    /// Returns the profile, or that of an unknown transport, with the congestion control that is in
-    /// effect where `default_control` is that of TCP connections which are not told otherwise.
+    /// Returns the profile, or that of an unknown transport, with the effective congestion control.
+    /// `default_control` is the default congestion control of TCP connections.
     pub(crate) fn profile_under(&self, default_control: Option<&str>) -> Profile {
         let mut profile = self.profile.unwrap_or_default();
         profile.throughput = profile.throughput.resolve(default_control);

@@ -1,47 +1,48 @@
-//! What a computation asks of a path.
+//! The workload of a computation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{DirectionEstimate, PathEstimate, SelectError, error::checked};
 
-/// More bytes than any run has.
+/// Maximum number of bytes, more than any run has.
 const MAX_BYTES: f64 = 1e18;
 
-/// Which end of a connection a party is.
+/// The end of a connection at which a party is.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
-    /// The one that connects.
+    /// The end that connects.
     Connector,
-    /// The one that listens.
+    /// The end that listens.
     Listener,
 }
 
-/// What a run of the two-party protocol sends, waits for and computes. Times are in seconds.
+/// The traffic, flights and processor time of a run of the two-party protocol. Times are in
+/// seconds.
 ///
-/// Time starts when the connector's link is up. A listener's is up half a round trip later, and so
-/// it sends and answers that much later.
+/// Time starts when the connector's link is established. A listener's link is established half a
+/// round trip later, so the listener sends and answers that much later.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Workload {
-    /// Which end garbles.
+    /// The garbler's end.
     pub garbler: End,
     /// Bytes of protocol frames from garbler to evaluator: tables, answers of oblivious transfer,
     /// labels, decoding information.
     pub garbler_bytes: u64,
-    /// Of these, bytes that cannot leave before the garbler has heard from the evaluator: answers
-    /// of oblivious transfer, labels and decoding information.
+    /// Part of these that cannot be sent before the garbler has received a message: answers of
+    /// oblivious transfer, labels and decoding information.
     pub garbler_late_bytes: u64,
     /// Bytes of protocol frames from evaluator to garbler: oblivious transfer, masked outputs.
     pub evaluator_bytes: u64,
-    /// One-way flights from both parties being connected until the evaluator can have its output: 2
+    /// Number of one-way flights from the connection of both parties to the evaluator's output: 2
     /// with direct oblivious transfer or none, 3 with an extension (`OtPlan::flights` of
     /// transpute-session).
     pub flights: u32,
-    /// Processor time of one party that nothing else overlaps: base oblivious transfers.
+    /// Processor time of one party without overlap: base oblivious transfers.
     pub serial_s: f64,
-    /// Processor time of the garbler that overlaps sending.
+    /// Processor time of the garbler that overlaps with sending.
     pub garble_s: f64,
-    /// Processor time of the evaluator that overlaps receiving.
+    /// Processor time of the evaluator that overlaps with receiving.
     pub evaluate_s: f64,
 }
 
@@ -82,7 +83,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Describes moving bytes one way and nothing else, from the end given.
+    /// Describes a one-way transfer from this end, without computing.
     #[must_use]
     pub fn transfer(from: End, bytes: u64) -> Self {
         Self {
@@ -97,9 +98,8 @@ impl Workload {
         }
     }
 
-    /// Describes so many runs of this on one connection, `at_once` of them under way at a time,
-    /// each begun when another is done: a round trip for each that follows another. What nothing
-    /// overlaps is done once.
+    /// Describes `runs` runs of this on one connection, `at_once` of them at a time, each started
+    /// when another ends: a round trip for each that follows another. Serial work is done once.
     #[must_use]
     pub fn repeated(&self, runs: u64, at_once: u64) -> Self {
         let runs = runs.max(1);
@@ -134,7 +134,7 @@ impl Workload {
         }
     }
 
-    /// Returns the bytes that go where more of them go, and that direction of the path.
+    /// Returns the bytes of the direction with more of them, and that direction of the path.
     pub(crate) fn busier<'a>(&self, path: &'a PathEstimate) -> (u64, &'a DirectionEstimate) {
         let (up, down) = (self.bytes_up(), self.bytes_down());
         match up >= down {
@@ -143,13 +143,13 @@ impl Workload {
         }
     }
 
-    /// Returns how many round trips pass from the connector's link being up to the evaluator's
-    /// output, if bytes and computing took no time.
+    /// Returns the number of round trips from the connector's link to the evaluator's output, if
+    /// bytes and computing took no time.
     ///
-    /// The first flight leaves whichever end the protocol asks to speak first. Of an even number of
-    /// flights that is the evaluator (its hello brings back labels and decoding information), of an
-    /// odd number the garbler. If it is the listener it can only speak half a round trip after the
-    /// connector's link is up.
+    /// The protocol determines the end that sends the first flight. With an even number of flights
+    /// it is the evaluator (its hello is answered with labels and decoding information), with an
+    /// odd number the garbler. A listener can only send half a round trip after the connector's
+    /// link is established.
     #[must_use]
     pub fn round_trips(&self) -> f64 {
         let speaks_first = match (self.flights % 2, self.garbler) {
@@ -160,7 +160,7 @@ impl Workload {
         f64::from(self.flights) / 2.0 + Self::wait(speaks_first)
     }
 
-    /// Returns after how many round trips an end has its link.
+    /// Returns the number of round trips after which an end has its link.
     fn wait(end: End) -> f64 {
         match end {
             End::Connector => 0.0,
@@ -168,7 +168,8 @@ impl Workload {
         }
     }
 
-    /// Returns after how many round trips the first table is there, if it took no time to make.
+    /// Returns the number of round trips after which the first table arrives, if it took no time to
+    /// garble.
     pub(crate) fn first_table(&self) -> f64 {
         Self::wait(self.garbler) + 0.5
     }
@@ -185,10 +186,10 @@ mod tests {
             work.flights = flights;
             work.round_trips()
         };
-        // docs/protocol.md, with the evaluator connecting: its hello leaves at 0 and is answered at
+        // docs/protocol.md, with the evaluator connecting: its hello is sent at 0 and answered at
         // 0.5.
         assert_eq!(round_trips(End::Listener, 2), 1.0);
-        // The extension starts with the garbler's message, which leaves at 0.5.
+        // The extension starts with the garbler's message, which is sent at 0.5.
         assert_eq!(round_trips(End::Listener, 3), 2.0);
         assert_eq!(round_trips(End::Connector, 2), 1.5);
         assert_eq!(round_trips(End::Connector, 3), 1.5);

@@ -1,4 +1,4 @@
-//! The choosers, their reasons, tables and plans.
+//! Tests of the choosers, their reasons, tables and plans.
 
 mod paths;
 
@@ -21,7 +21,7 @@ fn usual() -> Vec<Candidate> {
     candidates(&["tcp", "tcp-striped", "quic", "rudp"])
 }
 
-/// Tables to the connector, as a garbler that listens sends them.
+/// Returns tables to the connector, as a listening garbler sends them.
 fn tables(bytes: u64) -> Workload {
     Workload {
         garbler_late_bytes: bytes / 100,
@@ -91,7 +91,7 @@ fn the_papers_rules_choose_as_its_table_3_and_text_do() {
         assert_eq!(winner(&wan, 730_000, &all), "tcp");
         assert_eq!(winner(&wan, 36_000_000, &all), "rudp");
     }
-    // Text: full pipe without losses is for UDP, with some for TCP, and 1 % is for user space.
+    // The text: UDP for a full pipe without losses, TCP with some losses, and user space from 1 %.
     assert_eq!(
         winner(&path(0.0005, 1e10, 0.0), 1, &["tcp", "udp", "rudp"]),
         "udp"

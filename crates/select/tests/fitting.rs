@@ -1,11 +1,11 @@
-//! From runs to models, and files of models.
+//! Tests of fits to runs, and of model files.
 
 mod paths;
 
 use serde_json::json;
 use transpute_select::{End, Goodness, MIN_CELLS, Model, Sample, SelectError, Workload, fit};
 
-/// Runs that take what a model says, times a factor that differs from run to run.
+/// Returns runs with the times of a model, multiplied by a factor that differs between runs.
 fn samples(transport: &str, model: &Model, noise: f64) -> Vec<Sample> {
     let mut samples = Vec::new();
     for rtt in [0.001, 0.01, 0.05, 0.11, 0.3] {
@@ -42,7 +42,7 @@ fn samples(transport: &str, model: &Model, noise: f64) -> Vec<Sample> {
     samples
 }
 
-/// A model of `quic` that differs from the theory in every parameter.
+/// Returns a model of `quic` that differs from the theory in every parameter.
 fn unlike_theory() -> Model {
     let exactly = |value: f64| json!({ "value": value, "low": value, "high": value });
     let quic = json!({
@@ -85,7 +85,7 @@ fn a_fit_finds_every_parameter_and_holds_on_unseen_cells() {
             "{name}: {found:?}"
         );
     }
-    // The share of the rate decides most of the runs, so that its interval is narrow.
+    // The share of the rate determines most of the runs, so its interval is narrow.
     let share = fitted.parameters.rate_share;
     assert!(share.high / share.low < 1.2, "{share:?}");
 }
@@ -97,7 +97,7 @@ fn a_parameter_that_no_run_tells_about_keeps_the_interval_of_the_prior() {
     let model = fit("clean", &clean).unwrap();
     let (_, fitted) = model.transports.first_key_value().unwrap();
     let loss = fitted.parameters.loss;
-    // A factor of two each way is one standard deviation.
+    // A factor of two in each direction is one standard deviation.
     assert!(loss.high / loss.low > 8.0, "{loss:?}");
     assert!(fitted.parameters.doubling_round_trips.is_none());
 }
@@ -125,7 +125,7 @@ fn a_cell_that_was_cut_off_counts_as_no_less_than_that() {
             run.seconds *= 3.0;
         }
     }
-    // The lower bounds are met by what was fitted before.
+    // The first fit meets the lower bounds.
     assert!((slow(&runs) / before - 1.0).abs() < 0.05);
 }
 
@@ -151,7 +151,7 @@ fn a_model_survives_a_file_and_a_damaged_one_is_refused() {
     let file = folder.path().join("model.json");
     Model::shipped().save(&file).unwrap();
     assert_eq!(&Model::load(&file).unwrap(), Model::shipped());
-    // It is the fitted one, not the theory that stands in for one that cannot be read.
+    // It is the fitted model, not the theory that replaces an invalid one.
     assert!(Model::shipped().transports.len() >= 6);
     let text = Model::shipped().to_json();
     for (from, to) in [

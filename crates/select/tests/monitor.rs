@@ -1,4 +1,4 @@
-//! The monitor of a path, with scripted samples.
+//! Tests of the monitor of a path, with scripted samples.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ fn bytes_per_second(rate: f64) -> Option<Bandwidth> {
     Some(Bandwidth::from_bytes_per_second(rate))
 }
 
-/// The figures of a link: a rate in bytes per second that the path limited or not, packets sent and
-/// lost so far.
+/// Returns the figures of a link: a rate in bytes per second with its limit, and the packets sent
+/// and lost so far.
 fn sample(rate: u64, is_app_limited: bool, sent: u64, lost: u64) -> PathSample {
     let mut sample = PathSample::default();
     sample.min_rtt = Some(Duration::from_millis(20));
@@ -26,7 +26,7 @@ fn sample(rate: u64, is_app_limited: bool, sent: u64, lost: u64) -> PathSample {
     sample
 }
 
-/// 100 Mbit/s that lose one packet in a thousand.
+/// Returns a path of 100 Mbit/s that loses one packet in a thousand.
 fn chosen_by() -> KnownPath {
     KnownPath {
         to_peer: KnownDirection {
@@ -38,8 +38,7 @@ fn chosen_by() -> KnownPath {
     }
 }
 
-/// A run ends: a second after the one before, in which nothing was sent that the sample does not
-/// tell of.
+/// Ends a run a second after the one before, with all traffic in the sample.
 fn look(monitor: &mut PathMonitor, sample: &PathSample) {
     monitor.look(sample, Duration::from_secs(1));
 }
@@ -69,16 +68,16 @@ fn a_rate_is_worse_from_half_on_if_the_path_limited_it() {
     }
 }
 
-/// The constants are what the requirement says: a change moves these edges.
+/// The constants are those of the requirement. A change moves these edges.
 #[test]
 fn noise_is_three_standard_deviations() {
     let before = loss(10_000, 100);
-    // With as many packets the pooled deviation at 100 and 200 lost is 0.00172: 0.0100 is 5.8 of
-    // them.
+    // With as many packets, the pooled deviation at 100 and 200 lost is 0.00172, and 0.0100 is 5.8
+    // times as much.
     let now = loss;
     assert!(now(10_000, 200).is_worse_than(before));
     assert!(!now(10_000, 199).is_worse_than(before), "not twice as much");
-    // Of 900 packets 18 are 2.8 deviations more than 9, of 1,100 packets 22 are 3.1.
+    // Of 900 packets, 18 are 2.8 deviations more than 9. Of 1,100 packets, 22 are 3.1.
     assert!(!now(900, 18).is_worse_than(before));
     assert!(now(1_100, 22).is_worse_than(before));
     let clean = loss(10_000, 0);
@@ -94,17 +93,17 @@ fn noise_is_three_standard_deviations() {
 fn packets_count_since_the_last_look() {
     let mut monitor = watched(&[sample(12_500_000, false, 100_000, 100)]);
     assert_eq!(monitor.worse(), None);
-    // 5 % of the last thousand are lost in the sum of all.
+    // 5 % of the last thousand are lost in the total.
     look(&mut monitor, &sample(12_500_000, false, 101_000, 150));
     let now = loss(1_000, 50);
     let expected = Some("loss 5.00 %, was 0.10 %".to_owned());
     assert_eq!(monitor.worse(), expected);
     assert_eq!(monitor.estimate().to_peer.loss, Some(now));
-    // A look during the next run is about its rate.
+    // A sample during the next run is about its rate.
     monitor.look_at_rate(&sample(12_000_000, false, 101_900, 151));
     assert_eq!(monitor.estimate().to_peer.loss, Some(now));
     assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(12.5e6));
-    // Nothing was sent since: what was measured last stays.
+    // Nothing was sent since, so the last measurement stays.
     look(&mut monitor, &sample(12_500_000, true, 101_000, 150));
     assert_eq!(monitor.worse(), expected);
     // The path recovers.
@@ -126,7 +125,7 @@ fn what_was_not_known_is_what_is_measured_first() {
         monitor.worse().unwrap(),
         "rate 32.0 Mbit/s, was 80.0; loss 20.00 %, was 0.10 %"
     );
-    // A transport that counts what it sent again, and nothing else.
+    // A transport that counts only retransmissions.
     let mut monitor = PathMonitor::default();
     let mut tcp = PathSample::default();
     (tcp.packets_sent, tcp.retransmits) = (Some(1000), Some(30));
@@ -149,14 +148,14 @@ fn the_rate_of_a_run_is_its_highest_and_at_least_what_was_carried() {
     monitor.look_at_rate(&sample(1_000, false, 0, 0));
     look(&mut monitor, &sample(50_000_000, true, 0, 0));
     assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(1e7));
-    // Only a retransmission was seen of a run that carried three megabytes and a half, one half
-    // again, in half a second.
+    // The only sample is a retransmission, of a run that transferred three and a half megabytes,
+    // half a megabyte twice, in half a second.
     let mut retransmission = sample(1_000, false, 3_500, 500);
     retransmission.wire_bytes_sent = Some(4_000_000);
     retransmission.wire_bytes_retransmitted = Some(500_000);
     monitor.look(&retransmission, Duration::from_millis(500));
     assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(7e6));
-    // Nothing was limited by the path: what was measured last stays.
+    // The path was no limit, so the last measurement stays.
     look(&mut monitor, &sample(1_000, true, 3_500, 500));
     assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(7e6));
     monitor.look(&sample(1_000, false, 3_500, 500), Duration::ZERO);

@@ -1,4 +1,4 @@
-//! What must hold of every prediction, whatever was fitted.
+//! Properties of every prediction, for any fit.
 
 mod paths;
 
@@ -68,7 +68,7 @@ prop_compose! {
     }
 }
 
-/// Rounding, and loss that is counted in packets of a billion.
+/// Compares with a tolerance for rounding, and for loss that is counted in packets of a billion.
 fn no_faster(more: f64, less: f64) -> bool {
     more >= less * (1.0 - 1e-6) - 1e-9
 }
@@ -106,13 +106,13 @@ proptest! {
             let back = Case { back: (case.back as f64 * factor) as u64 + 1, ..case };
             prop_assert!(no_faster(time(back), now), "bytes back {} < {now}", time(back));
             let rtt = Case { rtt: case.rtt * factor + 1e-6, ..case };
-            // With a queue that is known: an unknown one grows with the round-trip time.
+            // With a known queue, because an unknown one grows with the round-trip time.
             if case.queue.is_some() {
                 prop_assert!(no_faster(time(rtt), now), "rtt {} < {now}", time(rtt));
             }
             let loss = Case { loss: (case.loss * factor + 1e-6).min(0.5), ..case };
-            // A window that a loss keeps from doubling on is cut to more than its mean so far:
-            // fewer packets before that take a little less.
+            // A window that a loss keeps from doubling is reduced to more than its mean so far, so
+            // fewer packets before that take a little less time.
             let slower = time(loss) * 1.001;
             prop_assert!(no_faster(slower, now), "loss {} < {now}", time(loss));
             let compute = Case { compute: case.compute * factor, ..case };
@@ -124,7 +124,7 @@ proptest! {
 
     #[test]
     fn a_little_more_takes_a_little_longer(case in case(), which in 0..TRANSPORTS.len()) {
-        // A jump would be as large whatever the step.
+        // A jump would be as large for any step.
         let transport = TRANSPORTS[which];
         let step = 1.0 + 1e-5;
         for model in models() {
@@ -162,23 +162,23 @@ const BULK: Case = Case {
 fn the_laws_are_what_the_literature_says() {
     let model = Model::theory();
     let seconds = |case: Case, transport: &str| case.predict(&model, transport).seconds;
-    // A rate that is known leaves one round trip, one way, and the bytes.
+    // With a known rate, one round trip, one way, and the bytes remain.
     let known = seconds(BULK, "rudp");
     let limit = 0.11 + 0.055 + 30.5e6 * 8.0 / 1e9;
     assert!((known / limit - 1.0).abs() < 0.06, "{known} {limit}");
     let growth =
         |case: Case, transport: &str| case.predict(&model, transport).parts.growth_s / 0.11;
-    // Slow start from ten packets to 13.75 MB: log2(950) round trips more.
+    // Slow start from ten packets to 13.75 MB: log2(950) more round trips.
     let ten_packets = growth(BULK, "of-somebody-else");
     assert!((3.0..10.0).contains(&ten_packets), "{ten_packets}");
     // From 256 KiB to the same: log2(52).
     let quic = growth(BULK, "quic");
     assert!((4.0..6.0).contains(&quic), "{quic}");
-    // Eight connections start with eight times as much: log2(8) round trips fewer.
+    // Eight connections start with eight times as much: log2(8) fewer round trips.
     let slow = Case { rate: 1e8, ..BULK };
     let saved = growth(slow, "tcp") - growth(slow, "tcp-striped");
     assert!((2.5..3.2).contains(&saved), "{saved}");
-    // Mathis: 1.22 packets of 1,448 bytes / sqrt(p) each round trip; docs/testbed.md measured 231 s
+    // Mathis: 1.22 packets of 1,448 bytes / sqrt(p) per round trip. docs/testbed.md measured 231 s
     // for 36 MB.
     let lossy = Case {
         loss: 0.01,

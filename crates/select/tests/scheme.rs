@@ -1,4 +1,4 @@
-//! The choice of a garbling scheme.
+//! Tests of the choice of a garbling scheme.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ fn choose(mbit: Option<f64>, rtt_us: Option<u64>) -> SchemeChoice {
     choose_scheme(&allowed, 1_000_000, rate, rtt_us.map(Duration::from_micros)).unwrap()
 }
 
-/// Notices a change of the typical figures.
+/// Fails when the typical figures change.
 #[test]
 fn bytes_decide_on_slow_paths_and_computing_on_fast_ones() {
-    // Both are as fast where 32 bytes take 23.8 ns, as a gate of three-halves does: 10,756 Mbit/s.
+    // Both are equal if 32 bytes take 23.8 ns, the time of a three-halves gate: 10,756 Mbit/s.
     for (mbit, scheme, is_limited_by_bytes) in [
         (10.0, "three-halves", true),
         (1_000.0, "three-halves", true),
@@ -49,7 +49,7 @@ fn the_time_is_that_of_bytes_or_gates_whichever_is_longer() {
 #[test]
 fn an_unknown_rate_is_assumed_and_said_to_be() {
     for rtt_us in [None, Some(500), Some(20_000)] {
-        // A rate that is none is not known.
+        // An invalid rate counts as unknown.
         for mbit in [
             None,
             Some(0.0),
@@ -83,7 +83,7 @@ fn only_allowed_schemes_are_chosen() {
         .unwrap();
         assert_eq!(choice.chosen().name, cost.name);
     }
-    // Without gates nothing takes time: the first one.
+    // Without gates, no scheme takes time: the first one is chosen.
     let none = choose_scheme(&SchemeCost::TYPICAL, 0, None, None).unwrap();
     assert_eq!(none.chosen().name, "half-gates");
     assert_eq!(SchemeCost::typical("prf"), None);

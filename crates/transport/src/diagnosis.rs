@@ -1,4 +1,4 @@
-//! Explains a refused connection: asks over each protocol which transport the listener uses.
+//! Explanation of a refused connection: asks over each protocol which transport the listener uses.
 
 use std::io;
 
@@ -50,7 +50,7 @@ pub(crate) async fn ask(address: &str, security: &Security, ours: &str) -> Optio
     tokio::time::timeout(TIMEOUT, answer).await.ok()?
 }
 
-/// Without `auto` there is nothing to ask with.
+/// Without `auto`, there are no protocols to ask with.
 #[cfg(not(unix))]
 pub(crate) async fn ask(_: &str, _: &Security, _: &str) -> Option<TransportError> {
     None

@@ -1,33 +1,33 @@
-//! How a link is protected.
+//! The protection of a link.
 
 use std::sync::Arc;
 
 use crate::{Fingerprint, HandshakeError, Identity, TransportError};
 
-/// How a link is protected. Both sides must ask for the same.
+/// The protection of a link. Both sides must request the same.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Security {
-    /// Encrypted, and both sides authenticated by their keys.
+    /// Encrypted, with both sides authenticated by their keys.
     Tls {
-        /// Our key.
+        /// This side's key.
         identity: Arc<Identity>,
-        /// The peers we talk to: any one of these keys.
+        /// The accepted keys of the peer.
         peers: Vec<Fingerprint>,
     },
-    /// Encrypted against whoever merely listens, but with whoever it is: for benchmarks. A peer
-    /// that pins keys refuses it, because the protocol goes by another name.
+    /// Encrypted against passive attackers, with an unauthenticated peer: for benchmarks. A peer
+    /// that pins keys rejects it, because the protocol has another name.
     Unpinned {
-        /// Our key. The peer learns it and does not care.
+        /// This side's key. The peer does not check it.
         identity: Arc<Identity>,
     },
-    /// Neither encrypted nor authenticated: for like-for-like benchmarks, and for paths secured by
-    /// other means.
+    /// Neither encrypted nor authenticated: for like-for-like benchmarks, and for paths that are
+    /// secured by other means.
     Plaintext,
 }
 
 impl Security {
-    /// Encrypts, and talks only to the holder of one of the pinned keys.
+    /// Requires encryption and a peer that holds one of the pinned keys.
     #[must_use]
     pub fn tls(identity: Arc<Identity>, peers: impl Into<Vec<Fingerprint>>) -> Self {
         Self::Tls {
@@ -36,7 +36,7 @@ impl Security {
         }
     }
 
-    /// Puts a message into this end's certificate.
+    /// Adds a message to this end's certificate.
     #[cfg(unix)]
     pub(crate) fn saying(&self, message: &[u8]) -> Result<Self, TransportError> {
         let mut security = self.clone();

@@ -1,5 +1,5 @@
-//! What is known of a path when the link is there, for planning oblivious transfers and for
-//! choosing a garbling scheme.
+//! The known path of a new link, for planning oblivious transfers and for choosing a garbling
+//! scheme.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(crate) fn round_trip(info: &LinkInfo, link: &LinkSnapshot) -> Option<Duratio
     (link.path.least_rtt()).or((!handshake.is_zero()).then_some(handshake))
 }
 
-/// Returns a path that this party sees as the evaluator sees it.
+/// Converts a path from this party's view to the evaluator's.
 pub(crate) fn as_evaluator(path: KnownPath, role: Role) -> KnownPath {
     match role {
         Role::Evaluator => path,

@@ -1,5 +1,4 @@
-//! What a connection for any number of computations knows of its path: what the transport was
-//! chosen by, and what was measured last.
+//! The path of a connection for many runs: when the transport was chosen, and as measured last.
 
 use std::{
     fmt,
@@ -14,12 +13,12 @@ use transpute_units::KnownPath;
 
 use crate::{auto::Selection, known};
 
-/// Time between two looks at the link's figures while a run is under way, and the least between two
-/// ends of runs at which it is looked: a look costs a system call for each TCP connection, some
+/// Interval between samples of the link's figures during a run, and minimum interval between
+/// samples at the end of runs. A sample costs a system call for each TCP connection, some
 /// microseconds.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What the transport was chosen by, on the side that chose.
+/// The inputs of the choice of the transport, on the side that chose.
 pub(crate) struct Chosen {
     pub(crate) selection: Box<Selection>,
     pub(crate) chooser: Arc<dyn Chooser>,
@@ -34,33 +33,33 @@ pub(crate) struct PathWatch {
     transport: &'static str,
     role: Role,
     stats: LinkStats,
-    /// When it was last looked at the end of a run, or the connection was made.
+    /// Time of the last sample at the end of a run, or of the connection's start.
     since: Instant,
     has_looked: bool,
 }
 
-/// How the path of a connection is now, compared with the one that its transport was chosen by.
+/// The present path of a connection, compared with the path for which its transport was chosen.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PathReport {
-    /// The path that the transport was chosen by; what was not known then is what was measured
-    /// first. Rate and loss are of the direction in which this side sends.
+    /// The path for which the transport was chosen. For properties that were unknown then, the
+    /// first measurement. Rate and loss are those of the direction in which this side sends.
     pub chosen_by: KnownPath,
-    /// What was measured last.
+    /// The last measurement.
     pub now: KnownPath,
-    /// In which way the path is worse, for people; `None` if it is not.
+    /// A text about the way in which the path is worse; `None` if it is not.
     pub worse: Option<String>,
     /// The transport in use.
     pub transport: String,
-    /// The transport that would now be chosen, if the path is worse and that is another one. `None`
+    /// The transport that would be chosen now, if the path is worse and the choice differs. `None`
     /// on a side that did not choose.
     pub better: Option<String>,
-    /// Predicted time of one run on this connection with the path as it is now. `None` on a side
-    /// that did not choose.
+    /// Predicted time of one run on this connection and the present path. `None` on a side that did
+    /// not choose.
     pub predicted_run: Option<Duration>,
 }
 
-/// For people, on one line; nothing if the path is not worse.
+/// One line of text. Empty if the path is not worse.
 impl fmt::Display for PathReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(worse) = &self.worse else {
@@ -102,12 +101,12 @@ impl PathWatch {
         }
     }
 
-    /// Looks at the link's rate, during a run.
+    /// Samples the link's rate, during a run.
     pub(crate) fn look_at_rate(&mut self) {
         self.monitor.look_at_rate(&self.stats.path());
     }
 
-    /// Looks at the link's figures, at the end of a run.
+    /// Samples the link's figures, at the end of a run.
     pub(crate) fn look(&mut self) {
         let elapsed = self.since.elapsed();
         if !self.has_looked || elapsed >= LOOK_INTERVAL {
@@ -116,8 +115,8 @@ impl PathWatch {
         }
     }
 
-    /// Returns the path as the evaluator sees it. This side measures the direction in which it
-    /// sends; of the other one it knows the rate that the transport was chosen by.
+    /// Returns the path from the evaluator's view. This side measures the direction in which it
+    /// sends. For the other one, it has the rate from the choice of the transport.
     pub(crate) fn as_evaluator(&self) -> KnownPath {
         known::as_evaluator(self.monitor.estimate(), self.role)
     }
@@ -152,8 +151,8 @@ impl PathWatch {
         }
     }
 
-    /// Ranks the transports by the chooser, on this path: each with the predicted time of a run in
-    /// seconds once it is connected.
+    /// Ranks the transports by the chooser, on this path, each with the predicted time of a run in
+    /// seconds after connecting.
     fn rank(&self, now: &KnownPath) -> Option<Vec<(String, f64)>> {
         let chosen = self.chosen.as_ref()?;
         let mut path = chosen.selection.path.clone();

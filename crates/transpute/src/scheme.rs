@@ -1,12 +1,12 @@
-//! Choosing the garbling scheme of a run by the path, on the side that connected.
+//! The choice of the garbling scheme of a run by the path, on the side that connected.
 
 use transpute_garble::Scheme;
 use transpute_select::{SchemeChoice, SchemeCost, choose_scheme};
 use transpute_session::Config;
 use transpute_units::KnownPath;
 
-/// Chooses among the schemes that `config` allows and makes it prefer that one; returns why.
-/// Returns `None`, and changes nothing, if the peer decides or there is but one.
+/// Chooses among the schemes that `config` allows and sets it as the preferred one. Returns the
+/// reason. Returns `None`, without a change, if the peer decides or only one scheme is allowed.
 pub(crate) fn prefer(
     config: &mut Config,
     and_gates: u64,

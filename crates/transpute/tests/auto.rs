@@ -1,9 +1,8 @@
-//! The transport `auto` on real sockets. What races do when connections fail is tested with the
-//! race itself.
+//! Tests of the transport `auto` on real sockets. The tests of the race cover failing connections.
 
 #![cfg(unix)]
 
-// Those of the crate whose transports are chosen from.
+// Shared with the crate of the transports.
 #[path = "../../transport/tests/meeting/mod.rs"]
 mod meeting;
 
@@ -24,10 +23,10 @@ use transpute_transport::{
 
 use self::meeting::{patient, pinned};
 
-/// Far beyond what any of this takes: a hang, not a slow machine.
+/// Far more than any of this takes, so that only a hang exceeds it.
 const FOREVER: Duration = Duration::from_secs(60);
 
-/// Wants one transport, whatever the path.
+/// A chooser that always prefers one transport.
 #[derive(Debug)]
 struct Only(&'static str);
 
@@ -57,7 +56,8 @@ async fn bind(security: &Security, offer: Offer) -> AutoListener {
     (AutoListener::bind("127.0.0.1:0", security, offer).await).unwrap()
 }
 
-/// Connects to a listener, says something each way, and returns how the transport was chosen.
+/// Connects to a listener, sends something in each direction, and returns the choice of the
+/// transport.
 async fn meet(listener: &mut AutoListener, auto: &Auto, security: &Security) -> Selection {
     let address = listener.local_address();
     let talk = async {
@@ -118,7 +118,7 @@ async fn trains_that_end_after_the_choice_change_the_prediction_only() {
     let auto = auto(30_000_000);
     let mut selection = meet(&mut listener, &auto, &Security::Plaintext).await;
     let winner = selection.choice.winner().clone();
-    // The listener sends: at 1 MB/s the bytes take 30 s.
+    // The listener sends: at 1 MB/s, the bytes take 30 s.
     let mut train = TrainResult::default();
     train.rate = Some(1_000_000);
     let mut link = PathSample::default();

@@ -1,4 +1,4 @@
-//! Any number of computations on one link, over loopback.
+//! Tests of many runs on one link, over loopback.
 
 mod adder;
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use adder::{adder, number};
 use transpute::{Builder, Connection, Identity, InputSplit, OutputPolicy, Party, Program, UInt};
 
-/// Connects a garbler and an evaluator that prove their keys to each other.
+/// Connects a garbler and an evaluator that authenticate each other.
 async fn connect(transport: &str) -> (Connection, Connection) {
     let circuit = adder();
     let (alice, bob) = (Identity::generate().unwrap(), Identity::generate().unwrap());
@@ -44,7 +44,7 @@ async fn runs_pass_over_encrypted_links_in_both_roles() {
                 assert_eq!(outcome.bits(), number(30_000 + 2 * value), "{transport}");
             }
         }
-        // The other way round, with another circuit.
+        // In the other direction, with another circuit.
         let circuit = Builder::build(|b| {
             let x = b.input::<UInt<16>>();
             let y = b.input::<UInt<16>>();

@@ -1,6 +1,5 @@
-//! A transport from outside of the workspace's crates is a full citizen: `auto` picks it with TLS,
-//! and `probe` and `plan` list it. That one conforms with TLS is a test of
-//! `examples/own_transport`.
+//! Tests a transport outside of the workspace's crates: `auto` chooses it with TLS, and `probe` and
+//! `plan` list it. A test of `examples/own_transport` covers its conformance with TLS.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -19,7 +18,7 @@ use transpute::{
 
 const NAME: &str = "mine";
 
-/// TCP sockets without any setting, as somebody else may write it.
+/// TCP sockets without any options, as another author may write it.
 struct Mine;
 
 #[async_trait]

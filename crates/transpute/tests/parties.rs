@@ -1,4 +1,4 @@
-//! Two parties through the public face, over loopback.
+//! Tests of two parties through the public interface, over loopback.
 
 mod adder;
 
@@ -107,8 +107,8 @@ async fn an_input_of_the_wrong_width_fails_both_sides() {
     );
 }
 
-/// The party that connects chooses, among what the one that listens offers, and both learn which it
-/// was.
+/// The party that connects chooses among the transports that the listener offers, and both learn
+/// the result.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_party_that_connects_chooses_among_what_is_offered() {
     let circuit = adder();
@@ -128,7 +128,7 @@ async fn the_party_that_connects_chooses_among_what_is_offered() {
             evaluator = evaluator.chooser(Arc::new(PaperRules));
         }
         let connecting = evaluator.connect(listening.local_address());
-        // What fails on one side would be waited for in vain on the other.
+        // If one side fails, the other would wait in vain.
         let (garbler, evaluator) = tokio::try_join!(
             listening.run(number(40_000)),
             connecting.run(number(30_000))

@@ -1,4 +1,4 @@
-//! The garbling scheme that both parties agree on, over loopback.
+//! Tests of the agreement on the garbling scheme, over loopback.
 
 mod adder;
 
@@ -9,7 +9,7 @@ use transpute::{
     session::Field,
 };
 
-/// What a party is told.
+/// The settings of a party.
 #[derive(Clone, Copy, Debug)]
 enum Wish {
     Default,
@@ -61,7 +61,7 @@ fn is_scheme(error: &Error) -> bool {
     )
 }
 
-/// Whoever listens, garbles and allows what.
+/// Returns all combinations of listener, garbler and allowed schemes.
 fn cases() -> impl Iterator<Item = (Wish, Wish, Role)> {
     (WISHES.into_iter())
         .flat_map(|listener| {
@@ -103,7 +103,7 @@ async fn a_run_has_a_scheme_that_both_parties_allow() {
             &theirs
         };
         assert_eq!(outputs.bits(), number(11), "{which}");
-        // The party that connected tells why it prefers which, if it chose.
+        // The party that connected reports the reason, if it chose.
         assert_eq!(ours.report.scheme, None, "{which}");
         assert_eq!(
             theirs.report.scheme.is_some(),

@@ -1,4 +1,4 @@
-//! A subscriber of `tracing` sees where the time of a run goes.
+//! Tests that a subscriber of `tracing` sees the phases of a run.
 
 use std::{
     collections::BTreeSet,
@@ -17,7 +17,7 @@ use tracing_subscriber::{
 };
 use transpute::{Bits, Builder, Party, UInt};
 
-/// The paths of the spans, and the phases whose end an event reports.
+/// The paths of the spans, and the phases whose end was reported.
 #[derive(Clone, Default)]
 struct Seen {
     spans: Arc<Mutex<BTreeSet<String>>>,
@@ -53,7 +53,7 @@ impl Visit for Phase {
 #[tokio::test]
 async fn a_subscriber_sees_connections_runs_and_phases() {
     let seen = Seen::default();
-    // For all threads: a connection computes on one of its own.
+    // For all threads, because a connection computes on its own thread.
     tracing_subscriber::registry().with(seen.clone()).init();
     let circuit = Builder::build(|b| {
         let (x, y) = (b.input::<UInt<16>>(), b.input::<UInt<16>>());

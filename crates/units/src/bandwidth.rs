@@ -1,11 +1,10 @@
-//! Rates.
+//! Rates of transfer.
 
 use std::{cmp::Ordering, fmt, ops::Mul, time::Duration};
 
 /// A number of bits per second: the rate of a path, a link or a sender.
 ///
-/// It is finite and not negative. A number that is no rate (negative, infinite or not a number)
-/// counts as zero.
+/// It is finite and not negative. An invalid number (negative, infinite or NaN) counts as zero.
 ///
 /// ```
 /// use transpute_units::Bandwidth;
@@ -21,16 +20,15 @@ pub struct Bandwidth {
 }
 
 impl Bandwidth {
-    /// The rate that is assumed of a path beyond one host whose rate is not known, when oblivious
-    /// transfers are planned and a garbling scheme is chosen: 100 Mbit/s. Chosen; up to 8 Gbit/s
-    /// the choice of the scheme is the same.
+    /// Assumed rate of a path beyond one host, for planning oblivious transfers and choosing a
+    /// garbling scheme: 100 Mbit/s. The choice of the scheme is the same up to 8 Gbit/s.
     pub const ASSUMED: Self = Self::from_megabits_per_second(100.0);
 
-    /// Takes bits per second.
+    /// Makes a rate of bits per second.
     #[must_use]
     pub const fn from_bits_per_second(rate: f64) -> Self {
         Self {
-            // NaN compares with nothing.
+            // Every comparison with NaN is false.
             bits_per_second: if rate > 0.0 && rate < f64::INFINITY {
                 rate
             } else {
@@ -39,45 +37,45 @@ impl Bandwidth {
         }
     }
 
-    /// Takes bytes per second.
+    /// Makes a rate of bytes per second.
     #[must_use]
     pub const fn from_bytes_per_second(rate: f64) -> Self {
         Self::from_bits_per_second(rate * 8.0)
     }
 
-    /// Takes megabits per second.
+    /// Makes a rate of megabits per second.
     #[must_use]
     pub const fn from_megabits_per_second(rate: f64) -> Self {
         Self::from_bits_per_second(rate * 1e6)
     }
 
-    /// Returns the mean rate of a transfer: zero if it took no time.
+    /// Returns the mean rate of a transfer, or zero if it took no time.
     #[must_use]
     pub fn of_transfer(bytes: u64, time: Duration) -> Self {
-        // Bytes in no time are infinitely many per second, which is no rate.
+        // Without time, the rate is infinite, which counts as zero.
         Self::from_bytes_per_second(bytes as f64 / time.as_secs_f64())
     }
 
-    /// Returns bits per second.
+    /// Returns the rate in bits per second.
     #[must_use]
     pub const fn bits_per_second(self) -> f64 {
         self.bits_per_second
     }
 
-    /// Returns bytes per second.
+    /// Returns the rate in bytes per second.
     #[must_use]
     pub const fn bytes_per_second(self) -> f64 {
         self.bits_per_second / 8.0
     }
 
-    /// Returns megabits per second.
+    /// Returns the rate in megabits per second.
     #[must_use]
     pub const fn megabits_per_second(self) -> f64 {
         self.bits_per_second / 1e6
     }
 
-    /// Returns the seconds that sending a number of bytes takes: infinite at a rate of zero, unless
-    /// there is nothing to send.
+    /// Returns the seconds to send a number of bytes: infinite at a rate of zero, unless there is
+    /// nothing to send.
     #[must_use]
     pub fn seconds_to_send(self, bytes: f64) -> f64 {
         match bytes > 0.0 {
@@ -86,8 +84,7 @@ impl Bandwidth {
         }
     }
 
-    /// Returns the time that sending a number of bytes takes, [`Duration::MAX`] if it is longer
-    /// than that.
+    /// Returns the time to send a number of bytes, at most [`Duration::MAX`].
     #[must_use]
     pub fn time_to_send(self, bytes: u64) -> Duration {
         Duration::try_from_secs_f64(self.seconds_to_send(bytes as f64)).unwrap_or(Duration::MAX)
@@ -130,7 +127,7 @@ impl Mul<f64> for Bandwidth {
     }
 }
 
-/// In Mbit/s, with as many decimals as the precision says, or as many as there are.
+/// Formats the rate in Mbit/s, with the given precision or all decimals.
 impl fmt::Display for Bandwidth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let megabits = self.megabits_per_second();
@@ -199,7 +196,7 @@ mod tests {
         fn time_and_bytes_are_inverse(megabits in 1e-3_f64..1e6, bytes in 1_u64..1 << 40) {
             let rate = Bandwidth::from_megabits_per_second(megabits);
             let sent = rate.bytes_in(rate.time_to_send(bytes));
-            // The time is in whole nanoseconds.
+            // The time has whole nanoseconds.
             let error = rate.bytes_per_second() * 1e-9 + bytes as f64 * 1e-12;
             prop_assert!((sent - bytes as f64).abs() <= error, "{sent} {bytes}");
             let mean = Bandwidth::of_transfer(bytes, rate.time_to_send(bytes));

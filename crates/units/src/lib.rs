@@ -1,9 +1,8 @@
-//! Units and what is known of a path: the types that transports, the protocol and the selection
-//! share.
+//! Units and known properties of paths, shared by transports, the protocol and the selection.
 //!
-//! A rate is a [`Bandwidth`], so that no caller multiplies or divides by 8. A [`KnownPath`] has
-//! round-trip time, rates, losses and queues of a path as one party sees it; what is not known is
-//! `None`.
+//! A rate is a [`Bandwidth`], so that no caller multiplies or divides by 8. A [`KnownPath`] has the
+//! round-trip time, rates, losses and queues of a path from the view of one party. Unknown
+//! properties are `None`.
 //!
 //! This crate depends on no other crate, opens no sockets and reads no clock.
 #![forbid(unsafe_code)]

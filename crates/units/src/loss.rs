@@ -1,4 +1,4 @@
-//! Loss as counted, and what a count can tell.
+//! Counted losses, and their confidence intervals.
 
 /// The quantile of the standard normal distribution for intervals of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
@@ -7,11 +7,11 @@ const Z: f64 = 1.959_963_984_540_054;
 /// requirement.
 const WORSE_LOSS: f64 = 2.0;
 
-/// Standard deviations by which two counts of one path may differ. By the normal approximation,
-/// they differ by more in 1 of 740 comparisons.
+/// Number of standard deviations by which two counts of one path may differ. By the normal
+/// approximation, 1 of 740 comparisons differs by more.
 const NOISE_DEVIATIONS: f64 = 3.0;
 
-/// Packets counted of one direction of a path: so many lost out of so many sent.
+/// A count of the packets in one direction of a path: sent and lost.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Loss {
     lost: u64,
@@ -19,17 +19,17 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Packets that a probability known from elsewhere counts for.
+    /// Number of packets that represent a probability known without counting.
     const KNOWN: u64 = 1_000_000_000;
 
-    /// Takes counts. Returns `None` if more were lost than sent.
+    /// Makes a count. Returns `None` if more were lost than sent.
     #[must_use]
     pub fn new(lost: u64, sent: u64) -> Option<Self> {
         (lost <= sent).then_some(Self { lost, sent })
     }
 
-    /// Takes a probability that is known without counting, such as that of an emulated path.
-    /// Returns `None` if it is not between 0 and 1.
+    /// Makes a count of a known probability, such as that of an emulated path. Returns `None` if it
+    /// is not between 0 and 1.
     #[must_use]
     pub fn known(probability: f64) -> Option<Self> {
         (0.0..=1.0).contains(&probability).then(|| Self {
@@ -39,19 +39,19 @@ impl Loss {
         })
     }
 
-    /// Returns how many were lost.
+    /// Returns the number of lost packets.
     #[must_use]
     pub fn lost(self) -> u64 {
         self.lost
     }
 
-    /// Returns how many were sent.
+    /// Returns the number of sent packets.
     #[must_use]
     pub fn sent(self) -> u64 {
         self.sent
     }
 
-    /// Returns the fraction of the packets that were lost; 0 if nothing was sent.
+    /// Returns the fraction of lost packets; 0 if none were sent.
     #[must_use]
     pub fn fraction(self) -> f64 {
         match self.sent {
@@ -60,8 +60,8 @@ impl Loss {
         }
     }
 
-    /// Returns whether this is at least `WORSE_LOSS` times as much as `before`, and the difference
-    /// is not noise: the two-proportion z-test with the pooled proportion.
+    /// Returns whether this is at least `WORSE_LOSS` times `before`, and the difference is not
+    /// noise, by the two-proportion z-test with the pooled proportion.
     #[must_use]
     pub fn is_worse_than(self, before: Self) -> bool {
         let (now, then) = (self.fraction(), before.fraction());
@@ -74,11 +74,11 @@ impl Loss {
         now - then > NOISE_DEVIATIONS * variance.sqrt()
     }
 
-    /// Returns within which bounds the probability is with 95 % confidence: the score interval of
-    /// E. B. Wilson, *Probable inference, the law of succession, and statistical inference*, 1927.
-    /// `(0, 1)` if nothing was sent.
+    /// Returns the 95 % confidence interval of the probability: the score interval of E. B. Wilson,
+    /// *Probable inference, the law of succession, and statistical inference*, 1927. `(0, 1)` if
+    /// nothing was sent.
     ///
-    /// It supposes that packets are lost independently; bursts make the true interval wider.
+    /// It assumes that packets are lost independently. Bursts make the true interval wider.
     #[must_use]
     pub fn interval(self) -> (f64, f64) {
         if self.sent == 0 {
@@ -87,7 +87,7 @@ impl Loss {
         let (n, p, z2) = (self.sent as f64, self.fraction(), Z * Z);
         let center = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
         let half = Z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
-        // Both ends are exact at the extremes, where rounding would leave them a little off.
+        // Clamped, because rounding would leave the extremes slightly off.
         let (low, high) = ((center - half).max(0.0), (center + half).min(1.0));
         (
             if self.lost == 0 { 0.0 } else { low },
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn intervals_are_those_of_wilson() {
-        // Computed apart, in double precision.
+        // Computed separately, in double precision.
         for (lost, sent, low, high) in [
             (1, 128, 0.001_380_4, 0.042_926_3),
             (10, 1000, 0.005_440_8, 0.018_309_5),

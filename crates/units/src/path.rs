@@ -1,11 +1,11 @@
-//! Paths.
+//! Known properties of paths.
 
 use std::time::Duration;
 
 use crate::{Bandwidth, Loss};
 
-/// The properties of a path that a party knows, by a measurement or because it was told. `None` is
-/// not known.
+/// The properties of a path that a party knows, by measurement or configuration. `None` means
+/// unknown.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct KnownPath {
     /// The round-trip time without queueing.
@@ -16,19 +16,19 @@ pub struct KnownPath {
     pub from_peer: KnownDirection,
 }
 
-/// The properties of one direction of a path that a party knows. `None` is not known.
+/// The properties of one direction of a path that a party knows. `None` means unknown.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct KnownDirection {
-    /// The rate of the bottleneck, headers included.
+    /// The rate of the bottleneck, with headers.
     pub rate: Option<Bandwidth>,
-    /// Packets lost.
+    /// The count of lost packets.
     pub loss: Option<Loss>,
     /// Length of the bottleneck's queue in bytes.
     pub queue_bytes: Option<u64>,
 }
 
 impl KnownPath {
-    /// Returns a path of which only the round-trip time is known.
+    /// Returns a path with a known round-trip time only.
     #[must_use]
     pub fn of_rtt(rtt: Duration) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl KnownPath {
         }
     }
 
-    /// Returns the path as the peer sees it.
+    /// Returns the path from the view of the peer.
     #[must_use]
     pub fn reversed(self) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl KnownPath {
         }
     }
 
-    /// Completes it with what is known from elsewhere.
+    /// Completes unknown properties from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl KnownPath {
 }
 
 impl KnownDirection {
-    /// Returns a direction of which only the rate is known.
+    /// Returns a direction with a known rate only.
     #[must_use]
     pub fn of_rate(rate: Bandwidth) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl KnownDirection {
         }
     }
 
-    /// Completes it with what is known from elsewhere.
+    /// Completes unknown properties from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

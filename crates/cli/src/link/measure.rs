@@ -7,10 +7,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Which clock a machine's times are from.
+/// The clock of a machine.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Clock {
-    /// Changes whenever the machine starts; namespaces and containers of one machine share it, and its clock.
+    /// Changes at every boot. Namespaces and containers of one machine share it, and the clock.
     pub(super) boot_id: Option<String>,
     /// Name of the host.
     pub(super) host: Option<String>,
@@ -28,7 +28,7 @@ impl Clock {
         }
     }
 
-    /// Whether times of both can be compared.
+    /// Returns whether times of both can be compared.
     pub(super) fn is_shared_with(&self, other: &Self) -> bool {
         self.boot_id.is_some() && self.boot_id == other.boot_id
     }
@@ -57,7 +57,7 @@ impl CpuMeter {
     }
 }
 
-/// The same as getrusage(2) adds up, in nanoseconds.
+/// Returns the processor time of getrusage(2), in nanoseconds.
 #[cfg(unix)]
 fn cpu_time() -> Option<Duration> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);

@@ -1,4 +1,5 @@
-//! `transpute link`: how fast a transport carries bytes between two machines, without any computation.
+//! `transpute link`: measures the throughput of a transport between two machines, without a
+//! computation.
 
 mod measure;
 mod report;
@@ -23,9 +24,9 @@ use crate::{failure::Failure, flags::parse_transport, id, output};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Wait for senders and answer them, one after the other or several at once
+    /// Wait for clients and serve their transfers, several at a time
     Serve(serve::Args),
-    /// Carry bytes to a server, or from it, and report how fast
+    /// Transfer bytes to or from a server, and report the throughput
     Send(send::Args),
 }
 
@@ -36,34 +37,34 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// What both sides must ask for alike.
+/// The options that both sides must set alike.
 #[derive(clap::Args)]
 pub(crate) struct LinkArgs {
-    /// The transport, with settings if wanted: tcp, tcp:cc=bbr, tcp-striped:n=4,cc=bbr; or auto
+    /// The transport, with optional settings: tcp, tcp:cc=bbr, tcp-striped:n=4,cc=bbr; or auto
     #[arg(
         long, value_name = "NAME[:KEY=VALUE,...]", default_value = "tcp",
         value_parser = |text: &str| parse_transport(text).map(|choice| choice.to_string()),
     )]
     transport: String,
-    /// The key file that proves who this side is
+    /// The key file of this side's identity
     #[arg(long, value_name = "FILE")]
     identity: Option<PathBuf>,
-    /// The fingerprint of the other side's key; repeated, any of them will do
+    /// The fingerprint of the other side's key; may be repeated to accept one of several
     #[arg(long = "peer", value_name = "FINGERPRINT")]
     peers: Vec<Fingerprint>,
-    /// Benchmarks only: encrypt, but to whoever it is. Both sides must ask for it
+    /// For benchmarks: encrypt without authenticating the peer. Both sides must use it
     #[arg(long, conflicts_with_all = ["identity", "peers", "plaintext"])]
     unpinned: bool,
-    /// Benchmarks only: neither encrypt nor authenticate. Both sides must ask for it
+    /// For benchmarks: neither encrypt nor authenticate. Both sides must use it
     #[arg(long, conflicts_with_all = ["identity", "peers"])]
     plaintext: bool,
-    /// Print one JSON object per transfer, or the error, on a line of its own
+    /// Print one JSON object per transfer, or the error, each on one line
     #[arg(long)]
     json: bool,
 }
 
 impl LinkArgs {
-    /// Returns the protection asked for.
+    /// Returns the protection of the link.
     fn security(&self) -> Result<Security, Failure> {
         if self.plaintext {
             output::note("plaintext: neither encrypted nor authenticated; for benchmarks only");
@@ -89,7 +90,7 @@ impl LinkArgs {
         }
     }
 
-    /// Returns the transport as reports call it: as it was asked for, or the one that was chosen.
+    /// Returns the transport for reports: the text of the option, or the chosen transport.
     fn name(&self, info: &LinkInfo) -> String {
         match &*self.transport {
             Auto::NAME => info.transport.to_owned(),
@@ -110,7 +111,7 @@ impl LinkArgs {
     }
 }
 
-/// Finds a transport. Of `auto`, `work` is what it will be used for, if that is known.
+/// Returns a transport. For `auto`, `work` is the workload, if it is known.
 fn transport(text: &str, work: Option<Workload>) -> Result<Arc<dyn Transport>, TransportError> {
     if text == Auto::NAME {
         let auto = Auto::default();
@@ -120,21 +121,21 @@ fn transport(text: &str, work: Option<Workload>) -> Result<Arc<dyn Transport>, T
     registry().get(text)
 }
 
-/// What went wrong before there was a link.
+/// Returns the failure of an error before there was a link.
 fn before_link(error: TransportError) -> Failure {
     Error::from(error).into()
 }
 
-/// What went wrong on a link.
+/// Returns the failure of an error on a link.
 fn on_link(error: TransportError) -> Failure {
     Error::from(SessionError::Link(Box::new(error))).into()
 }
 
-/// How long nothing may happen on a link.
+/// Maximum time without progress on a link.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The most bytes of a transfer.
+/// Maximum number of bytes of a transfer.
 const MAX_BYTES: u64 = 1 << 40;
 
-/// The most round trips of a transfer.
+/// Maximum number of round trips of a transfer.
 const MAX_ROUNDS: u64 = 1_000_000;

@@ -1,4 +1,4 @@
-//! What is said about a transfer.
+//! Reports about transfers.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::{
     output::{self, grouped},
 };
 
-/// One transfer, as both sides report it.
+/// One transfer, as reported by both sides.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Which transfer of how many.
+    /// The number of the transfer.
     pub(super) transfer: u64,
     pub(super) of: u64,
     pub(super) role: Role,
@@ -30,16 +30,16 @@ pub(super) struct Report {
     /// Bytes of payload, or round trips.
     pub(super) amount: u64,
     pub(super) rate_hint_bits_per_second: Option<u64>,
-    /// Of the side that reports.
+    /// Time to connect, at the reporting side.
     pub(super) connect_seconds: f64,
     pub(super) handshake_seconds: f64,
-    /// From the start of connecting to the last byte received; see `clock`.
+    /// Time from the start of connecting to the last received byte; see `clock`.
     pub(super) seconds_from_start: Option<f64>,
-    /// From the link established, at the sender, to the last byte received; see `clock`.
+    /// Time from the established link, at the sender, to the last received byte; see `clock`.
     pub(super) seconds_from_established: Option<f64>,
-    /// How these two were measured.
+    /// The clock of these two times.
     pub(super) clock: ClockUsed,
-    /// Payload over `seconds_from_established`.
+    /// Payload divided by `seconds_from_established`.
     pub(super) goodput_bits_per_second: Option<f64>,
     pub(super) round_trips: Option<RoundTrips>,
     pub(super) client: Side,
@@ -56,15 +56,16 @@ pub(super) enum Role {
     Server,
 }
 
-/// Whose clock measured a transfer.
+/// The clock that measured a transfer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ClockUsed {
     /// Both ends are on one machine and share its clock.
     Shared,
-    /// The sender's: until the receipt came, less half a round trip.
+    /// The sender's clock: until the receipt arrived, minus half a round trip.
     SenderLessHalfRoundTrip,
-    /// The receiver's: from its own end of the link established, so without the time the sender's word of it took.
+    /// The receiver's clock: from its own end of the established link, so without the travel time
+    /// of the sender's message.
     Receiver,
 }
 
@@ -99,7 +100,7 @@ impl RoundTrips {
     }
 }
 
-/// What of a report the two sides' figures make.
+/// The times that follow from the figures of both sides.
 struct Timing {
     from_start: Option<f64>,
     from_established: Option<f64>,
@@ -107,13 +108,13 @@ struct Timing {
 }
 
 impl Timing {
-    /// Measures by one clock if there is one.
+    /// Uses one clock if both sides share one.
     fn of(task: Task, client: &Side, server: &Side) -> Self {
         let (sender, receiver) = match task {
             Task::Up | Task::PingPong => (client, server),
             Task::Down => (server, client),
         };
-        // A clock that was set back gives no time at all.
+        // A clock that was set back gives no time.
         let between = |from: u64, to: u64| Some(to.checked_sub(from)? as f64 / 1e9);
         if client.clock.is_shared_with(&server.clock) {
             let last = receiver.last_byte_ns;
@@ -145,10 +146,10 @@ impl Timing {
 }
 
 impl Report {
-    /// Combines what both sides know of a transfer.
+    /// Combines the figures of both sides.
     ///
     /// # Errors
-    /// The data arrived altered at one of them.
+    /// The data was altered on the way.
     pub(super) fn new(
         role: Role,
         args: &LinkArgs,
@@ -198,7 +199,7 @@ impl Report {
         })
     }
 
-    /// Prints the transfer, as one JSON object or for people.
+    /// Prints the transfer, as one JSON object or as text.
     pub(super) fn print(&self, is_json: bool) -> Result<(), Failure> {
         match is_json {
             true => output::print_json(self),
@@ -282,14 +283,14 @@ fn sent(sender: &Side) -> String {
     text
 }
 
-/// The peer may send anything; a terminal must not obey it.
+/// Replaces control characters: a peer may send anything, and a terminal must not interpret it.
 pub(super) fn printable(text: &str) -> String {
     (text.chars().take(100))
         .map(|c| if c.is_control() { '?' } else { c })
         .collect()
 }
 
-/// Returns the median; the mean of the middle two if they are even in number.
+/// Returns the median: the mean of the two middle values of an even number.
 pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let upper = *values.get(values.len() / 2)?;

@@ -35,23 +35,23 @@ pub(crate) struct Args {
     /// The address of a `transpute link serve` (host:port)
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     connect: String,
-    /// How many bytes to carry, up to 2^40
+    /// Number of bytes to transfer, up to 2^40
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_BYTES))]
     bytes: Option<u64>,
-    /// Instead, how many times to send one byte there and back, up to 1000000
+    /// Instead, number of round trips of one byte, up to 1000000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_ROUNDS))]
     pingpong: Option<u64>,
-    /// Carry the bytes from the server here
+    /// Transfer the bytes from the server to this side
     #[arg(long, conflicts_with = "pingpong")]
     reverse: bool,
-    /// The rate of the path, in bits per second, for transports that can use it: short for the
+    /// The rate of the path in bits per second, for transports that can use it: short for the
     /// setting `rate`
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     rate_hint: Option<u64>,
-    /// How many times to do it, each over a fresh link
+    /// Number of transfers, each over a new link
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     repeat: u64,
-    /// How long to try again while the server refuses connections, in seconds
+    /// Time for which a refused connection is tried again, in seconds
     #[arg(long, value_name = "SECS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     patience: u64,
 }
@@ -70,7 +70,7 @@ pub(crate) fn send(args: &Args) -> Result<(), Failure> {
     crate::block_on(unless_interrupted(client.run()))
 }
 
-/// Finds the transport, told the rate of the path if it can use that.
+/// Returns the transport, with the rate of the path if it can use it.
 fn find_transport(args: &Args) -> Result<(std::sync::Arc<dyn Transport>, Option<u64>), Failure> {
     if let Some(rate) = args.rate_hint {
         let text = &args.link.transport;
@@ -89,7 +89,7 @@ fn find_transport(args: &Args) -> Result<(std::sync::Arc<dyn Transport>, Option<
     Ok((args.link.find_transport(Some(work(args)))?, None))
 }
 
-/// Describes what the link is for, for transports that choose by that.
+/// Returns the workload, for transports that choose by it.
 fn work(args: &Args) -> Workload {
     let end = match args.reverse {
         true => End::Listener,
@@ -119,7 +119,7 @@ impl Client<'_> {
         let mut deadline = Instant::now() + Duration::from_secs(self.args.patience);
         for transfer in 1..=self.args.repeat {
             let report = self.transfer(transfer, deadline).await?;
-            // A server that was there is not waited for again.
+            // A server that has answered once is not waited for again.
             deadline = Instant::now();
             seconds.extend(report.seconds_from_established);
             report.print(self.args.link.json)?;
@@ -134,7 +134,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Connects, does the task once, and says how it went.
+    /// Connects, transfers once, and returns the report.
     async fn transfer(&self, transfer: u64, deadline: Instant) -> Result<Report, Failure> {
         let (link, cpu, started_ns) = self.connect(deadline).await?;
         let established_ns = now();
@@ -146,7 +146,7 @@ impl Client<'_> {
             ..Side::of(&info, established_ns)
         };
         let (task, amount) = self.task();
-        // The time makes each transfer's bytes its own.
+        // The time gives each transfer different bytes.
         let seed = started_ns;
         let request = Request {
             version: VERSION,
@@ -158,7 +158,7 @@ impl Client<'_> {
         let mut round_trips = None;
         if task == Task::Up {
             let sent = transfer::send(&mut writer, amount, seed).await;
-            // A server that refuses says why before it hangs up.
+            // A server that refuses sends the reason before it closes.
             if let Err(failure) = sent {
                 return Err(match patiently(wire::get::<Reply>(&mut reader)).await {
                     Ok(Reply::Refused(reason)) => refused(&reason),
@@ -198,7 +198,7 @@ impl Client<'_> {
             Some(theirs) => theirs,
             None => done(&mut reader).await?,
         };
-        // All is said; that the other side has gone already is no failure.
+        // All messages are exchanged, so it is not a failure if the other side has closed already.
         let _ = transfer::step(writer.shutdown()).await;
         let number = (transfer, self.args.repeat);
         let sides = (mine, theirs);
@@ -217,7 +217,7 @@ impl Client<'_> {
         })
     }
 
-    /// Connects, again if the server is not up yet; measured from the start of the attempt that worked.
+    /// Connects, and retries while the server refuses. Times are those of the successful attempt.
     async fn connect(&self, deadline: Instant) -> Result<(Link, CpuMeter, u64), Failure> {
         loop {
             let (cpu, started_ns) = (CpuMeter::start(), now());

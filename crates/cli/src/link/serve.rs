@@ -26,15 +26,16 @@ use crate::{
 pub(crate) struct Args {
     #[command(flatten)]
     link: LinkArgs,
-    /// Where to listen (host:port; port 0 lets the system choose)
+    /// The address to listen on (host:port; port 0 lets the system choose)
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     listen: String,
-    /// End after one transfer, with its exit code
+    /// Exit after one transfer, with its exit code
     #[arg(long)]
     once: bool,
 }
 
-/// Transfers at once; whoever else connects waits. Each takes well under 1 MiB beside what its link holds.
+/// Maximum number of concurrent transfers. Further clients wait. Each takes well under 1 MiB in
+/// addition to its link.
 const MAX_AT_ONCE: usize = 16;
 
 pub(crate) fn serve(args: Args) -> Result<(), Failure> {
@@ -60,7 +61,7 @@ async fn accept(
     });
     let limit = if args.once { 1 } else { MAX_AT_ONCE };
     let mut transfers = JoinSet::new();
-    // Waiting costs no processor time, so what is counted from here includes the handshake.
+    // Waiting costs no processor time, so the count from here includes the handshake.
     let mut cpu = CpuMeter::start();
     loop {
         tokio::select! {
@@ -92,13 +93,13 @@ async fn accept(
 
 struct Server {
     args: LinkArgs,
-    /// Transfers under way.
+    /// Number of active transfers.
     active: Cell<u64>,
-    /// Transfers so far.
+    /// Number of transfers so far.
     begun: Cell<u64>,
 }
 
-/// A transfer under way.
+/// An active transfer.
 struct Transfer<'a> {
     server: &'a Server,
     info: LinkInfo,
@@ -181,7 +182,7 @@ impl Transfer<'_> {
             Some(theirs) => theirs,
             None => self.done().await?,
         };
-        // The other side closes when it has all it wants to know.
+        // The other side closes when it has the report.
         let mut rest = [0; 1];
         let _ = transfer::step(self.reader.read(&mut rest)).await;
         let _ = transfer::step(self.writer.shutdown()).await;
@@ -210,7 +211,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Says why a request will not be served.
+/// Returns the reason for which a request is not served.
 fn objection(request: &Request) -> Option<String> {
     let most = match request.task {
         Task::Up | Task::Down => MAX_BYTES,

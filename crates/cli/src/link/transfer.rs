@@ -1,4 +1,4 @@
-//! Moving the bytes that are measured.
+//! The transfer of the measured bytes.
 
 use std::{io, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::failure::{Failure, Kind};
 
 const CHUNK: usize = 256 << 10;
 
-/// When bytes arrived, and whether they were the right ones.
+/// The time of arrived bytes, and the result of their check.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) first_ns: u64,
@@ -22,7 +22,7 @@ pub(super) struct Arrival {
     pub(super) problem: Option<String>,
 }
 
-/// Waits for one step, but not forever.
+/// Waits for one step, with a time limit.
 pub(super) async fn step<T>(future: impl Future<Output = io::Result<T>>) -> Result<T, Failure> {
     match timeout(IDLE, future).await {
         Ok(result) => result.map_err(|error| on_link(TransportError::from_io(error))),
@@ -30,7 +30,7 @@ pub(super) async fn step<T>(future: impl Future<Output = io::Result<T>>) -> Resu
     }
 }
 
-/// The same for a step that says itself what is wrong.
+/// Waits for one step that reports its own error, with a time limit.
 pub(super) async fn patiently<T>(
     future: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
@@ -84,7 +84,7 @@ pub(super) async fn receive(
         }
         first_ns.get_or_insert_with(now);
         left -= read as u64;
-        // The time of the last byte is when it came, not when it was checked.
+        // The time of the last byte is its arrival, not its check.
         let last_ns = (left == 0).then(now);
         if problem.is_none()
             && let Err(mismatch) = pattern.check(&buffer[..read])
@@ -105,7 +105,7 @@ pub(super) async fn receive(
     Err(Failure::other("there is nothing to receive"))
 }
 
-/// Sends a byte and waits for it to come back, many times.
+/// Sends a byte and waits until it comes back, many times.
 pub(super) async fn ping(
     reader: &mut LinkReader,
     writer: &mut LinkWriter,

@@ -1,6 +1,7 @@
-//! What the two sides tell each other beside the bytes they measure.
+//! The messages of the two sides about the measured bytes.
 //!
-//! A message is its length (4 bytes, little-endian) and that much JSON. The connecting side begins:
+//! A message is its length (4 bytes, little-endian) and as many bytes of JSON. The connecting side
+//! begins:
 //!
 //! | task | connecting side | listening side |
 //! | --- | --- | --- |
@@ -16,10 +17,10 @@ use transpute::{TransportError, transport::LinkInfo};
 use super::{measure::Clock, transfer::Arrival};
 use crate::failure::{Failure, Kind};
 
-/// Changes when the messages do.
+/// Version of the messages.
 pub(super) const VERSION: u32 = 1;
 
-/// The longest message; an honest one is under 2 KiB.
+/// Maximum length of a message in bytes. An honest one is below 2 KiB.
 const MAX_MESSAGE: usize = 16 << 10;
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -29,7 +30,7 @@ pub(super) enum Task {
     Up,
     /// Bytes go from the listening to the connecting side.
     Down,
-    /// One byte there and back, many times.
+    /// One byte in each direction, many times.
     PingPong,
 }
 
@@ -39,42 +40,42 @@ pub(super) struct Request {
     pub(super) task: Task,
     /// Bytes or round trips.
     pub(super) amount: u64,
-    /// Of the pattern.
+    /// Seed of the pattern.
     pub(super) seed: u64,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Reply {
-    /// The listening side will not do it.
+    /// The listening side does not serve the request.
     Refused(String),
-    /// The task begins.
+    /// The transfer begins.
     Ready,
-    /// The task is over for this side.
+    /// The transfer has ended for this side.
     Done(Box<Side>),
 }
 
-/// What one side knows of a transfer.
+/// The figures of one side about a transfer.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Side {
     pub(super) clock: Clock,
-    /// When it began to connect; nothing on the listening side. All times in nanoseconds since 1970.
+    /// Start of connecting. `None` on the listening side. All times are in nanoseconds since 1970.
     pub(super) started_ns: Option<u64>,
     pub(super) established_ns: u64,
     pub(super) first_byte_ns: Option<u64>,
     pub(super) last_byte_ns: Option<u64>,
-    /// When it was told that the other side had the last byte.
+    /// Time of the other side's message that it has the last byte.
     pub(super) receipt_ns: Option<u64>,
-    /// What is wrong with what arrived.
+    /// The problem of the received data.
     pub(super) problem: Option<String>,
     pub(super) cpu_seconds: Option<f64>,
-    /// The process did other transfers at the same time, which are in `cpu_seconds` too.
+    /// The process did other transfers at the same time, which `cpu_seconds` includes.
     pub(super) cpu_is_shared: bool,
     pub(super) cipher: Option<String>,
     pub(super) path: Path,
 }
 
-/// What the transport of one side knows of the path.
+/// The path measurements of one side's transport.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Path {
     pub(super) rtt_ms: Option<f64>,
@@ -128,7 +129,7 @@ impl Path {
 }
 
 impl Side {
-    /// Notes when bytes arrived, and whether they were the right ones.
+    /// Records the arrival of bytes, and the result of their check.
     pub(super) fn received(&mut self, arrival: Arrival) {
         self.first_byte_ns = Some(arrival.first_ns);
         self.last_byte_ns = Some(arrival.last_ns);

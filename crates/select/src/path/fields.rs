@@ -121,7 +121,7 @@ impl From<Direction> for DirectionEstimate {
             known: KnownDirection {
                 rate: rate.map(|rate| Bandwidth::from_bits_per_second(rate.bits_per_second)),
                 loss: direction.loss.and_then(|it| Loss::new(it.lost, it.sent)),
-                // Bytes are whole.
+                // The JSON may have a fraction, which is truncated.
                 queue_bytes: direction.queue_bytes.map(|bytes| bytes as u64),
             },
             rate_error: rate.map_or(0.0, |rate| rate.relative_error),
@@ -171,7 +171,7 @@ pub(super) fn check_direction(
     check("queue_bytes", queue_bytes, (0.0, 1e15), "0 to 1e15 bytes")
 }
 
-/// Checks a number, if it is there.
+/// Checks a number, if it is present.
 pub(super) fn check(
     field: &'static str,
     value: Option<f64>,

@@ -1,9 +1,9 @@
-//! Paths of known figures.
+//! Test paths with known properties.
 
 use transpute_select::{Bandwidth, KnownDirection, Loss, PathEstimate, Udp};
 
-/// A path that is the same both ways: round-trip time in seconds, bits per second, probability of
-/// loss, bytes of queue.
+/// Returns a symmetric path: round-trip time in seconds, bits per second, probability of loss,
+/// bytes of queue.
 pub(crate) fn path(rtt: f64, rate: f64, loss: f64, queue: Option<f64>) -> PathEstimate {
     let mut path = PathEstimate::of_rtt(rtt).unwrap();
     let direction = KnownDirection {

@@ -2,10 +2,10 @@
 
 use transpute_netem::model::derive_seed;
 
-/// Resamples: the ends of a 95 % interval then vary by a few hundredths of its width.
+/// Number of resamples. The ends of a 95 % interval then vary by a few hundredths of its width.
 const RESAMPLES: u64 = 2000;
 
-/// Returns the 95 % interval of the mean of values, the same for the same values; nothing of fewer than two.
+/// Returns the 95 % interval of the mean of values, reproducibly. None for fewer than two.
 pub(super) fn interval_of_mean(values: &[f64]) -> Option<(f64, f64)> {
     let count = values.len() as u64;
     if count < 2 {
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn intervals_have_the_width_of_the_standard_error() {
-        // 400 values with a standard deviation of 1: the mean is known within 0.05 · 1.96.
+        // 400 values with a standard deviation of 1: the error of the mean is 0.05 · 1.96.
         let values: Vec<f64> = (0..400)
             .map(|i| if i % 2 == 0 { 9.0 } else { 11.0 })
             .collect();

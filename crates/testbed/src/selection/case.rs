@@ -1,4 +1,4 @@
-//! A workload under path conditions, before any transport.
+//! A workload under path conditions, without a transport.
 
 use std::time::Duration;
 
@@ -9,43 +9,43 @@ use transpute_units::Bandwidth;
 
 use crate::runner::Cell;
 
-/// Cases that would take longer than this at the rate of the line are not drawn, in seconds: with
-/// shorter ones more fit into an hour.
+/// Maximum duration of a drawn case at the rate of the line, in seconds. With shorter cases, more
+/// of them fit into an hour.
 pub const MAX_LINE_SECONDS: f64 = 5.0;
 
-/// After how long a run is cut off at the latest.
+/// Default maximum time until a run is cut off.
 pub const DEFAULT_CUT_OFF: Duration = Duration::from_secs(30);
 
-/// A run is cut off after so many times what its case takes at the rate of the line: what is lost by
-/// choosing such a transport need not be known more exactly.
+/// A run is cut off after this multiple of the time of its case at the rate of the line. The exact
+/// loss of choosing such a transport need not be known.
 const CUT_OFF_FACTOR: f64 = 6.0;
 
-/// No run is cut off before, in seconds.
-const LEAST_CUT_OFF: f64 = 8.0;
+/// Minimum time until a run is cut off, in seconds.
+const MIN_CUT_OFF: f64 = 8.0;
 
-/// Bytes of payload up for an AND gate, in between: 32 of tables and at most 12 of labels.
+/// Typical bytes of payload up per AND gate: 32 of tables and at most 12 of labels.
 const BYTES_PER_AND: f64 = 40.0;
 
-/// Round trips from the first packet to the output, in between: connecting, TLS, agreement and
-/// oblivious transfer.
+/// Typical number of round trips from the first packet to the output: connecting, TLS, agreement
+/// and oblivious transfer.
 const ROUND_TRIPS: f64 = 5.0;
 
-/// Seconds that a run takes beside the path, in between: two processes and their keys.
+/// Typical time of a run without the path, in seconds: two processes and their keys.
 const SECONDS_PER_RUN: f64 = 0.1;
 
-/// Seconds of computing for an AND gate, in between, on a machine whose processors both parties share.
+/// Typical seconds of computing per AND gate, on a machine whose processors both parties share.
 const SECONDS_PER_AND: f64 = 4e-7;
 
-/// Seconds that cross traffic has before the parties start.
+/// Time of cross traffic before the parties start, in seconds.
 const CROSS_HEAD_START: f64 = 2.0;
 
-/// Bytes of payload in a packet of TCP.
+/// Payload bytes of a TCP packet.
 const SEGMENT: f64 = 1448.0;
 
-/// Seconds until a transport over UDP gives up behind a firewall, in between.
+/// Typical time until a transport over UDP gives up behind a firewall, in seconds.
 const SECONDS_TO_GIVE_UP: f64 = 6.0;
 
-/// Which cells a model may be fitted on, and which it is judged by.
+/// The use of a cell: for fitting a model, or for judging it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
@@ -56,12 +56,12 @@ pub enum Part {
 }
 
 impl Part {
-    /// Returns the part of a cell, by a hash of its conditions: about half of all cells are in each,
-    /// whatever is drawn beside them and in whatever order they are run.
+    /// Returns the part of a cell, by a hash of its conditions. About half of all cells are in each
+    /// part, whatever other cells are drawn and in whatever order they are run.
     #[must_use]
     pub fn of(scenario: &Scenario, circuit: &str, batch: u64) -> Self {
-        // Listed one by one: fields that scenarios get in the future must not move cells that were
-        // fitted on.
+        // Fields are listed one by one, so that new fields of scenarios do not move cells that were
+        // used for a fit.
         let up = &scenario.up;
         let cross = scenario.cross_traffic.as_ref();
         let text = format!(
@@ -73,7 +73,7 @@ impl Part {
             scenario.blocks_udp(),
             cross.map_or(0, |cross| cross.flows),
         );
-        // FNV-1a of 64 bits; its upper bits are the well mixed ones.
+        // FNV-1a of 64 bits, of which the upper bits are well mixed.
         let hash = (text.bytes()).fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -94,14 +94,14 @@ impl Part {
     }
 }
 
-/// A workload under path conditions: what a transport is to be chosen for.
+/// A workload under path conditions, for which a transport is chosen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Case {
     /// The path.
     pub scenario: Scenario,
     /// The circuit, as `transpute run --circuit` takes it.
     pub circuit: String,
-    /// Evaluations in a run.
+    /// Number of evaluations in a run.
     pub batch: u64,
     /// AND gates of all evaluations together.
     pub and_gates: u64,
@@ -114,12 +114,12 @@ impl Case {
         Part::of(&self.scenario, &self.circuit, self.batch)
     }
 
-    /// Returns about how long the case takes at the rate of the line, without any slow start, loss or
-    /// computing, in seconds.
+    /// Returns the approximate time of the case at the rate of the line, without slow start, loss
+    /// and computing, in seconds.
     #[must_use]
     pub fn line_seconds(&self) -> f64 {
         let flows = (self.scenario.cross_traffic.as_ref()).map_or(0, |cross| cross.flows);
-        // Sharing evenly.
+        // An even share.
         let share = 1.0 / f64::from(flows + 1);
         let sending = self.scenario.up.rate_mbit.map_or(0.0, |rate| {
             (Bandwidth::from_megabits_per_second(rate) * share).seconds_to_send(self.bytes())
@@ -127,20 +127,20 @@ impl Case {
         sending + ROUND_TRIPS * self.rtt_seconds()
     }
 
-    /// Returns after how long a run is cut off, at most `most`.
+    /// Returns the time after which a run is cut off, at most `most`.
     #[must_use]
     pub fn cut_off(&self, most: Duration) -> Duration {
-        let seconds = (CUT_OFF_FACTOR * self.line_seconds()).max(LEAST_CUT_OFF);
-        // Whole seconds, for people to read.
+        let seconds = (CUT_OFF_FACTOR * self.line_seconds()).max(MIN_CUT_OFF);
+        // Whole seconds, for readability.
         Duration::from_secs_f64(seconds.ceil().min(86_400.0)).min(most)
     }
 
-    /// Returns about how long a run takes over a transport, set-up included: to plan a sweep with, not
-    /// to choose by. Runs are cut off as [`cut_off`](Self::cut_off) says.
+    /// Returns the approximate time of a run over a transport, with set-up. It is for planning a
+    /// sweep, not for a choice. Runs are cut off by [`cut_off`](Self::cut_off).
     #[must_use]
     pub fn estimate(&self, transport: &str, most: Duration) -> Duration {
         let rtt = self.rtt_seconds();
-        // Cubic is no slower than reno: M. Mathis et al., The macroscopic behavior of the TCP
+        // Cubic is at least as fast as Reno: M. Mathis et al., The macroscopic behavior of the TCP
         // congestion avoidance algorithm, 1997.
         let loss = self.scenario.up.loss;
         let one_flow = 1.22 * SEGMENT / (rtt.max(1e-4) * loss.sqrt().max(1e-9));
@@ -154,7 +154,7 @@ impl Case {
         };
         let path = self.line_seconds().max(held_back) * 1.2;
         let gates = self.and_gates as f64;
-        // Each party makes the circuit anew; a small one takes no time.
+        // Each party generates the circuit. The time of a small one is negligible.
         let circuit = gates / self.batch as f64 * 1e-6;
         let computing = gates * SECONDS_PER_AND;
         let cross = match &self.scenario.cross_traffic {
@@ -170,8 +170,8 @@ impl Case {
         Duration::from_secs_f64(seconds)
     }
 
-    /// Returns the runs of this case, one for each transport. Where one goes over UDP and a firewall
-    /// drops that, that it fails is its result, and it has the time to do so.
+    /// Returns the runs of this case, one per transport. If a firewall drops UDP, the failure of a
+    /// transport over UDP is its result, and it gets the time to fail.
     #[must_use]
     pub fn runs(&self, transports: &[String], cut_off: Duration) -> Vec<Cell> {
         let cell = |transport: &String| {
@@ -195,7 +195,7 @@ impl Case {
         transports.iter().map(cell).collect()
     }
 
-    /// Tells whether a transport cannot work here.
+    /// Returns whether a transport cannot work here.
     fn dooms(&self, transport: &str) -> bool {
         let spec = transport.parse::<Spec>().ok();
         let profile = spec.as_ref().and_then(Spec::profile);
@@ -236,7 +236,7 @@ mod tests {
         renamed.scenario.seed = 99;
         renamed.and_gates = 0;
         assert_eq!(base.part(), renamed.part());
-        // Pinned: the shipped coefficients were fitted on one of the parts.
+        // Fixed, because the shipped coefficients were fitted to one of the parts.
         let parts: Vec<_> = (1..=8)
             .map(|step| case(f64::from(step), 0.0, 100.0, 6400).part().name())
             .collect();

@@ -1,29 +1,29 @@
-//! The choosers that are judged.
+//! The judged choosers.
 
 use transpute_select::{Candidate, ModelChooser, PaperRules, Rule};
 
 use super::{AUTO, Conditions, Workloads};
 use crate::emulated::path_of;
 
-/// A chooser that is judged by what its choices took.
+/// A chooser that is judged by the time of its choices.
 #[derive(Debug)]
 pub enum Judged {
-    /// The same transport in every cell. For [`AUTO`], what was measured of it.
+    /// The same transport in every cell. For [`AUTO`], its measurements.
     Always(String),
-    /// A chooser that is told the path as it is, which takes no time.
+    /// A chooser that gets the true path, without a measurement time.
     Told(Box<dyn transpute_select::Chooser>),
 }
 
-/// What a chooser picks in a cell.
+/// The choice of a chooser in a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Picked {
     pub(super) transport: String,
-    /// The time in milliseconds that the chooser predicts, if it predicts.
+    /// The predicted time in milliseconds, if there is a prediction.
     pub(super) predicted_ms: Option<f64>,
 }
 
 impl Judged {
-    /// Takes the same transport in every cell.
+    /// Always chooses this transport.
     #[must_use]
     pub fn always(transport: &str) -> Self {
         Self::Always(transport.to_owned())

@@ -1,28 +1,28 @@
-//! What rows say each transport took in each cell.
+//! The times of each transport in each cell, from rows.
 
 use transpute_netem::scenario::Scenario;
 
 use super::{AUTO, Part};
 use crate::row::{Environment, Measured, Row};
 
-/// What a run counts as that failed, in milliseconds: whoever chose it has nothing after a minute.
+/// The time of a failed run in milliseconds: without a result after a minute.
 pub const FAILED_MS: f64 = 60_000.0;
 
-/// What a transport took in a cell: the median of its repetitions.
+/// The time of a transport in a cell: the median of its repetitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Time {
-    /// Milliseconds from the first packet to the evaluator's last output, so with all that choosing,
-    /// probing and connecting take.
+    /// Milliseconds from the first packet to the evaluator's last output, with choosing, probing
+    /// and connecting.
     Measured(f64),
-    /// It was cut off after so many milliseconds.
+    /// It was cut off after this number of milliseconds.
     AtLeast(f64),
     /// It failed.
     Failed,
 }
 
 impl Time {
-    /// Returns what it counts as, in milliseconds: where it is not [`Measured`](Self::Measured), a
-    /// bound from below, or [`FAILED_MS`].
+    /// Returns the time for comparisons, in milliseconds. If it was not
+    /// [`Measured`](Self::Measured), it is a lower bound, or [`FAILED_MS`].
     #[must_use]
     pub fn counts_as_ms(self) -> f64 {
         match self {
@@ -39,10 +39,10 @@ impl Time {
         }
     }
 
-    /// Returns the one in the middle, or nothing of none. Of an even number it is the mean of the two
-    /// in the middle if both were measured, else the worse of them.
+    /// Returns the median. None for no times. For an even number, it is the mean of the two middle
+    /// times if both were measured, otherwise the worse of them.
     fn median(mut times: Vec<Self>) -> Option<Self> {
-        // Whatever was measured was quicker than what was cut off or failed.
+        // Measured runs are faster than those that were cut off or failed.
         let rank = |time: &Self| match time {
             Self::Measured(ms) => (0, *ms),
             Self::AtLeast(ms) => (1, *ms),
@@ -66,18 +66,18 @@ impl Time {
     }
 }
 
-/// What a chooser may know of a cell without having run it.
+/// The properties of a cell that a chooser may know before a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conditions<'a> {
     /// The path.
     pub scenario: &'a Scenario,
-    /// What the runs ran on.
+    /// The machine and settings of the runs.
     pub environment: &'a Environment,
     /// The circuit.
     pub circuit: &'a str,
     /// The garbling scheme.
     pub scheme: &'a str,
-    /// Evaluations in a run.
+    /// Number of evaluations in a run.
     pub batch: u64,
     /// AND gates of all evaluations together.
     pub and_gates: u64,
@@ -85,19 +85,19 @@ pub struct Conditions<'a> {
     pub payload_up_bytes: u64,
     /// Bytes of protocol messages from evaluator to garbler.
     pub payload_down_bytes: u64,
-    /// Round trips that the protocol needs from connected to output.
+    /// Number of round trips of the protocol, from the connection to the output.
     pub round_trips: f64,
 }
 
-/// A cell with what each transport took in it.
+/// A cell with the times of its transports.
 #[derive(Clone, Debug)]
 pub struct Contest<'a> {
     rows: Vec<&'a Row>,
     times: Vec<(&'a str, Time)>,
 }
 
-/// Groups rows by conditions, and sums up each transport; in order of first appearance. A failed or cut-off
-/// run that was tried again with more success does not count.
+/// Groups rows by conditions and summarizes each transport, in order of first appearance. A failed
+/// or cut-off run does not count if it was repeated with more success.
 #[must_use]
 pub fn contests(rows: &[Row]) -> Vec<Contest<'_>> {
     let mut groups: Vec<Contest<'_>> = Vec::new();
@@ -125,8 +125,8 @@ pub fn contests(rows: &[Row]) -> Vec<Contest<'_>> {
     groups
 }
 
-/// Returns the times of a transport, one for each repetition: the last that is a measurement, else the
-/// last there is.
+/// Returns the times of a transport, one per repetition: the last measurement, or the last time
+/// without one.
 fn final_tries(rows: &[&Row], transport: &str) -> Vec<Time> {
     let mut tries: Vec<(u32, Time)> = Vec::new();
     for row in rows.iter().filter(|row| row.transport == transport) {
@@ -163,14 +163,14 @@ pub fn complete<'a>(contests: Vec<Contest<'a>>, transports: &[&str]) -> Vec<Cont
 }
 
 impl<'a> Contest<'a> {
-    /// Returns which part it belongs to.
+    /// Returns its part.
     #[must_use]
     pub fn part(&self) -> Part {
         let row = self.rows[0];
         Part::of(&row.scenario, &row.circuit, row.batch)
     }
 
-    /// Returns the conditions, unless nothing at all was measured.
+    /// Returns the conditions, unless there is no measurement at all.
     #[must_use]
     pub fn conditions(&self) -> Option<Conditions<'a>> {
         let measured = self.measured()?;
@@ -188,22 +188,22 @@ impl<'a> Contest<'a> {
         })
     }
 
-    /// Returns what can be chosen, in the order of the rows: all but [`AUTO`].
+    /// Returns the candidates, in the order of the rows: all transports but [`AUTO`].
     #[must_use]
     pub fn candidates(&self) -> Vec<&'a str> {
         let names = self.times.iter().map(|&(name, _)| name);
         names.filter(|&name| name != AUTO).collect()
     }
 
-    /// Returns what a transport took.
+    /// Returns the time of a transport.
     #[must_use]
     pub fn time(&self, transport: &str) -> Option<Time> {
         let found = self.times.iter().find(|(name, _)| *name == transport)?;
         Some(found.1)
     }
 
-    /// Returns the quickest candidate and its time in milliseconds, or `besides` if that is quicker
-    /// still; nothing where nothing was measured.
+    /// Returns the fastest candidate and its time in milliseconds, or `besides` if that is faster.
+    /// None without measurements.
     #[must_use]
     pub fn best(&self, besides: Option<&str>) -> Option<(&'a str, f64)> {
         (self.times.iter())
@@ -232,7 +232,7 @@ pub(super) mod tests {
     use super::*;
     use crate::report::fixture;
 
-    /// A row of a transport in a cell that its round-trip time tells from others.
+    /// Returns a row of a transport in a cell that is identified by its round-trip time.
     pub(crate) fn row(rtt_ms: f64, transport: &str, repetition: u32, time: Time) -> Row {
         let mut row = fixture::row("aes128", "eu-us", 1.0);
         row.scenario = row.scenario.with_rtt_ms(rtt_ms);
@@ -264,7 +264,7 @@ pub(super) mod tests {
             Some(Measured(2.0))
         );
         assert_eq!(median(&[Measured(1.0), Measured(2.0)]), Some(Measured(1.5)));
-        // A long run that came to its end was still shorter than one that did not.
+        // A long run that completed was still shorter than one that did not.
         assert_eq!(
             median(&[AtLeast(5.0), Measured(7.0), Failed]),
             Some(AtLeast(5.0))
@@ -280,7 +280,7 @@ pub(super) mod tests {
             row(20.0, "tcp", 0, Time::Measured(50.0)),
             row(10.0, "rudp", 0, Time::Measured(30.0)),
             row(10.0, "auto", 0, Time::Measured(20.0)),
-            // Once more, and then well.
+            // Repeated, with success.
             row(10.0, "tcp", 0, Time::Measured(40.0)),
             row(10.0, "tcp", 0, Time::Failed),
         ];

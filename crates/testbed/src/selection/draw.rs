@@ -1,4 +1,4 @@
-//! Drawing cases: seeded, by strata, in an order of which every beginning is a fair sample.
+//! The draw of cases: seeded, stratified, in an order of which every prefix is a fair sample.
 
 use std::ops::Range;
 
@@ -10,56 +10,56 @@ use transpute_units::Bandwidth;
 
 use super::{Case, MAX_LINE_SECONDS};
 
-/// AND gates of all evaluations together.
+/// Ranges of the number of AND gates of all evaluations together.
 const SIZES: [Range<f64>; 5] = [1e3..1e4, 1e4..1e5, 1e5..1e6, 1e6..3e6, 3e6..1e7];
 
-/// Round-trip times in milliseconds.
+/// Ranges of round-trip times in milliseconds.
 const ROUND_TRIP_TIMES: [Range<f64>; 4] = [0.5..5.0, 5.0..40.0, 40.0..150.0, 150.0..600.0];
 
-/// Probabilities of loss, each way. The first is none.
+/// Ranges of the probability of loss in each direction. The first is no loss.
 const LOSSES: [Option<Range<f64>>; 4] =
     [None, Some(1e-5..1e-3), Some(1e-3..1e-2), Some(1e-2..3e-2)];
 
-/// Rates in Mbit/s.
+/// Ranges of rates in Mbit/s.
 const RATES: [Range<f64>; 3] = [10.0..50.0, 50.0..200.0, 200.0..1000.0];
 
-/// Queues as multiples of the product of rate and round-trip time.
+/// Queues as multiples of the bandwidth-delay product.
 const QUEUES: Range<f64> = 0.1..2.0;
 
-/// No queue is shorter, in bytes: some twenty packets.
-const LEAST_QUEUE: f64 = 32_768.0;
+/// Minimum queue in bytes: about twenty packets.
+const MIN_QUEUE: f64 = 32_768.0;
 
-/// Of so many cases in turn, one is behind a firewall that drops UDP.
+/// One of this number of consecutive cases is behind a firewall that drops UDP.
 const BLOCKED_EVERY: usize = 10;
 
-/// Of so many cases in turn, one shares its path.
+/// One of this number of consecutive cases shares its path.
 const SHARED_EVERY: usize = 5;
 
-/// How often a stratum is drawn from until a case is not too large for its line.
+/// Number of draws from a stratum until a case is not too large for its line.
 const ATTEMPTS: u32 = 16;
 
-/// AND gates of a comparison of candidates, a block of AES-128, and of the circuit that large
-/// batches are made of: 2,501 candidates.
+/// AND gates of a comparison of candidates, of a block of AES-128, and of the circuit of large
+/// batches: 2,501 candidates.
 const AND_PER_CANDIDATE: f64 = 40.0;
 const AND_OF_AES: u64 = 6400;
 const AND_OF_CANDIDATES: u64 = 100_000;
 
-/// Draws this many cases. The first of more cases of the same seed are the same.
+/// Draws cases. A larger number with the same seed starts with the same cases.
 ///
-/// Size, round-trip time, loss and rate are cut into ranges, of which every combination is a stratum.
-/// Each stratum is drawn from once, in random order, before any is a second time; within it, and of
-/// queues, values are spread evenly on a logarithmic scale. Cases that would take longer than
-/// [`MAX_LINE_SECONDS`] at the rate of the line are drawn again, and if need be left out: a large
-/// circuit on a slow line. One in ten is behind a firewall that drops UDP, one in five has one or two
-/// other flows on its path.
+/// Size, round-trip time, loss and rate are divided into ranges, and every combination of ranges is
+/// a stratum. Each stratum is drawn from once, in random order, before any is drawn from again.
+/// Within it, and for queues, values are distributed uniformly on a logarithmic scale. Cases that
+/// would take longer than [`MAX_LINE_SECONDS`] at the rate of the line are drawn again, and
+/// possibly left out: a large circuit on a slow line. One in ten is behind a firewall that drops
+/// UDP, one in five has one or two other flows on its path.
 #[must_use]
 pub fn draw(count: usize, seed: u64) -> Vec<Case> {
-    let mut dice = Dice { seed, rolled: 0 };
+    let mut random = Random { seed, rolled: 0 };
     let mut cases = Vec::with_capacity(count);
     while cases.len() < count {
         let mut strata: Vec<_> = strata().collect();
         for last in (1..strata.len()).rev() {
-            strata.swap(last, dice.below(last + 1));
+            strata.swap(last, random.below(last + 1));
         }
         for stratum in strata {
             if cases.len() == count {
@@ -67,7 +67,7 @@ pub fn draw(count: usize, seed: u64) -> Vec<Case> {
             }
             let number = cases.len();
             let drawn = (0..ATTEMPTS)
-                .map(|_| stratum.case(number, &mut dice))
+                .map(|_| stratum.case(number, &mut random))
                 .find(|case| case.line_seconds() <= MAX_LINE_SECONDS);
             cases.extend(drawn);
         }
@@ -75,7 +75,7 @@ pub fn draw(count: usize, seed: u64) -> Vec<Case> {
     cases
 }
 
-/// One range of each.
+/// One range of each quantity.
 #[derive(Clone)]
 struct Stratum {
     size: Range<f64>,
@@ -100,13 +100,13 @@ fn strata() -> impl Iterator<Item = Stratum> {
 }
 
 impl Stratum {
-    fn case(&self, number: usize, dice: &mut Dice) -> Case {
-        let rtt_ms = rounded(dice.within(&self.rtt));
-        let rate_mbit = rounded(dice.within(&self.rate));
-        let loss = (self.loss.as_ref()).map_or(0.0, |range| rounded(dice.within(range)));
+    fn case(&self, number: usize, random: &mut Random) -> Case {
+        let rtt_ms = rounded(random.within(&self.rtt));
+        let rate_mbit = rounded(random.within(&self.rate));
+        let loss = (self.loss.as_ref()).map_or(0.0, |range| rounded(random.within(range)));
         let rate = Bandwidth::from_megabits_per_second(rate_mbit);
         let product = rate.bytes_per_second() * rtt_ms / 1e3;
-        let queue = (product * dice.within(&QUEUES)).max(LEAST_QUEUE);
+        let queue = (product * random.within(&QUEUES)).max(MIN_QUEUE);
         let path = PathConfig {
             delay_ms: rtt_ms / 2.0,
             loss,
@@ -116,13 +116,13 @@ impl Stratum {
             queue_bytes: Some(rounded(queue) as u64),
             ..PathConfig::default()
         };
-        let flows = 1 + u32::from(dice.chance());
+        let flows = 1 + u32::from(random.chance());
         let cross_traffic = (number % SHARED_EVERY == SHARED_EVERY / 2).then(|| CrossTraffic {
             flows,
             congestion_control: "cubic".to_owned(),
             direction: CrossDirection::Up,
         });
-        let (circuit, batch, and_gates) = workload(dice.within(&self.size), dice.chance());
+        let (circuit, batch, and_gates) = workload(random.within(&self.size), random.chance());
         Case {
             scenario: Scenario {
                 name: format!("cell-{number:03}"),
@@ -133,8 +133,8 @@ impl Stratum {
                 congestion_control: None,
                 socket_buffer: None,
                 cross_traffic,
-                // Short enough for every reader of JSON.
-                seed: dice.roll() >> 32,
+                // Short enough for every JSON parser.
+                seed: random.next() >> 32,
             },
             circuit,
             batch,
@@ -143,8 +143,9 @@ impl Stratum {
     }
 }
 
-/// Returns circuit, batch and AND gates in all, for about that many: one circuit or a batch of smaller
-/// ones by `alone`. More than a million gates are always a batch: every run makes its circuit anew.
+/// Returns circuit, batch and AND gates in total, for approximately this size: one circuit, or with
+/// `alone` false a batch of smaller ones. More than a million gates are always a batch, because
+/// every run generates its circuit.
 fn workload(size: f64, alone: bool) -> (String, u64, u64) {
     let candidates = (size / AND_PER_CANDIDATE).round().max(1.0);
     let batch_of = |circuit: &str, and: u64| {
@@ -152,7 +153,7 @@ fn workload(size: f64, alone: bool) -> (String, u64, u64) {
         (circuit.to_owned(), batch, batch * and)
     };
     if size < 1.5 * AND_OF_AES as f64 || (alone && size < 1e6) {
-        // Casts are exact: both are small whole numbers.
+        // The casts are exact, because both are small integers.
         let and = (candidates * AND_PER_CANDIDATE) as u64;
         let name = format!("min-of-candidates:{}x20", candidates as u64 + 1);
         (name, 1, and)
@@ -163,38 +164,38 @@ fn workload(size: f64, alone: bool) -> (String, u64, u64) {
     }
 }
 
-/// Rounds to two digits that count.
+/// Rounds to two significant digits.
 fn rounded(value: f64) -> f64 {
     let text = format!("{value:.1e}");
-    // What was written as a number is one.
+    // A formatted number can be parsed.
     text.parse().unwrap_or(value)
 }
 
-/// Numbers that follow from a seed alone, whatever library version there is.
-struct Dice {
+/// A generator that depends on the seed only, not on the version of a library.
+struct Random {
     seed: u64,
     rolled: u64,
 }
 
-impl Dice {
-    fn roll(&mut self) -> u64 {
+impl Random {
+    fn next(&mut self) -> u64 {
         self.rolled += 1;
         derive_seed(self.seed, self.rolled)
     }
 
-    /// Returns a number from 0 to below this one, which is small.
+    /// Returns a number below a small limit.
     fn below(&mut self, limit: usize) -> usize {
-        (((self.roll() >> 32) * limit as u64) >> 32) as usize
+        (((self.next() >> 32) * limit as u64) >> 32) as usize
     }
 
     fn chance(&mut self) -> bool {
-        self.roll() >> 63 == 1
+        self.next() >> 63 == 1
     }
 
-    /// Returns a number in the range, evenly on a logarithmic scale.
+    /// Returns a number in the range, uniform on a logarithmic scale.
     fn within(&mut self, range: &Range<f64>) -> f64 {
         // The upper 53 bits are exact in a double.
-        let unit = (self.roll() >> 11) as f64 / (1u64 << 53) as f64;
+        let unit = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         range.start * (range.end / range.start).powf(unit)
     }
 }
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(cases.len(), 240);
         assert_eq!(draw(100, 1), cases[..100]);
         assert_ne!(draw(100, 2), cases[..100]);
-        // The large circuits are there, on lines that are fast enough.
+        // There are large circuits, on lines that are fast enough.
         let large = cases.iter().filter(|case| case.and_gates > 3_000_000);
         assert!(large.count() >= 10);
         let different: HashSet<_> = cases.iter().map(|case| format!("{case:?}")).collect();
@@ -225,7 +226,7 @@ mod tests {
             let scenario = &case.scenario;
             scenario.validate().unwrap();
             assert!(case.line_seconds() <= MAX_LINE_SECONDS);
-            // Circuits come in whole candidates and blocks.
+            // Circuits consist of whole candidates and blocks.
             assert!((900..=11_000_000).contains(&case.and_gates), "{case:?}");
             assert!((0.5..=600.0).contains(&scenario.rtt_ms()));
             assert!((0.0..=0.03).contains(&scenario.up.loss));

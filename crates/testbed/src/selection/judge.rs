@@ -1,25 +1,26 @@
-//! What the choices of choosers cost.
+//! The cost of the choosers' choices.
 
 use super::{
     Conditions, Contest, FAILED_MS, Judged, Part, Time, Workloads, bootstrap::interval_of_mean,
     choosers::Picked,
 };
 
-/// What a choice cost in a cell.
+/// The cost of a choice in a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What was chosen, unless the chooser had no answer.
+    /// The chosen transport. `None` if the chooser had no answer.
     pub chosen: Option<String>,
-    /// What the chosen one took; a chooser without an answer, or with one that was not run, has failed.
+    /// The time of the choice. A chooser without an answer, or whose choice was not run, has
+    /// failed.
     pub time: Time,
-    /// Time of the choice over time of the best, 1 at least: the best of the candidates and the choice
-    /// itself. A bound from below unless the choice was measured.
+    /// Time of the choice divided by the time of the best candidate, or by its own if that is
+    /// smaller, so at least 1. A lower bound unless the choice was measured.
     pub regret: f64,
-    /// By which fraction of the time measured the prediction was off; nothing where nothing was predicted or measured.
+    /// Relative error of the prediction. None without a prediction or measurement.
     pub error: Option<f64>,
 }
 
-/// What choices cost in all cells: for every contest a verdict on every chooser.
+/// The cost of choices in all cells: for every contest, a verdict on every chooser.
 #[derive(Clone, Debug)]
 pub struct Verdicts<'a> {
     /// The names of the choosers.
@@ -29,9 +30,9 @@ pub struct Verdicts<'a> {
     pub cells: Vec<(&'a Contest<'a>, Conditions<'a>, Vec<Verdict>)>,
 }
 
-/// Lets every chooser choose in every contest. Contests in which nothing was measured are left out.
-///
-/// `workloads` tells the choosers what each circuit sends and computes. Without an entry for a circuit they have no answer.
+/// Lets every chooser choose in every contest. Contests without a measurement are left out.
+/// `workloads` has the traffic and computing of each circuit. Without an entry for a circuit,
+/// choosers have no answer.
 #[must_use]
 pub fn judge<'a>(
     contests: &'a [Contest<'a>],
@@ -79,33 +80,33 @@ fn verdict(contest: &Contest<'_>, picked: Option<Picked>) -> Verdict {
 /// The regret of a chooser over many cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// How many cells.
+    /// Number of cells.
     pub cells: usize,
-    /// In how many of them the choice was cut off. Regrets count with what they are at least.
+    /// Number of cells in which the choice was cut off. Their regrets are lower bounds.
     pub cut_off: usize,
-    /// In how many of them the choice failed. They count as [`FAILED_MS`].
+    /// Number of cells in which the choice failed. They count as [`FAILED_MS`].
     pub failed: usize,
     /// The arithmetic mean.
     pub mean: f64,
-    /// Its 95 % confidence interval over cells; nothing of a single cell.
+    /// Its 95 % confidence interval over cells. None for a single cell.
     pub mean_interval: Option<(f64, f64)>,
-    /// The median: the lower of two in the middle.
+    /// The median: the lower of two middle values.
     pub median: f64,
     /// The regret that 95 % of the cells do not exceed.
     pub percentile_95: f64,
-    /// The greatest.
+    /// The maximum.
     pub worst: f64,
     /// The share of cells in which the regret is at most [`Summary::CLOSE`].
     pub close: f64,
-    /// By how much predictions were off in half and in nine tenths of the cells that have one.
+    /// The errors that the predictions of half and of nine tenths of the cells do not exceed.
     pub errors: Option<[f64; 2]>,
 }
 
 impl Summary {
-    /// What counts as close to the best.
+    /// Maximum regret that counts as close to the best.
     pub const CLOSE: f64 = 1.15;
 
-    /// Sums up; nothing of no cells.
+    /// Summarizes verdicts. None for no cells.
     #[must_use]
     pub fn of<'v>(verdicts: impl IntoIterator<Item = &'v Verdict>) -> Option<Self> {
         let mut regrets = Vec::new();
@@ -117,7 +118,7 @@ impl Summary {
                 Time::AtLeast(_) => cut_off += 1,
                 Time::Failed => failed += 1,
             }
-            // A choice that failed is never a good one, however slow the best was.
+            // A failed choice is never close, however slow the best was.
             let is_close = verdict.regret <= Self::CLOSE;
             close += usize::from(is_close && matches!(verdict.time, Time::Measured(_)));
             regrets.push(verdict.regret);
@@ -143,14 +144,14 @@ impl Summary {
         })
     }
 
-    /// Tells whether regrets are in it that may be greater.
+    /// Returns whether it includes lower bounds.
     #[must_use]
     pub fn is_bound(&self) -> bool {
         self.cut_off + self.failed > 0
     }
 }
 
-/// Returns the smallest of sorted values that this share of all does not exceed.
+/// Returns the smallest of sorted values that is at least as large as this share of all.
 pub(super) fn nearest_rank(sorted: &[f64], share: f64) -> Option<f64> {
     let place = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(place.saturating_sub(1)).copied()
@@ -184,7 +185,7 @@ mod tests {
             row(30.0, "tcp", 0, Time::Measured(200.0)),
             row(30.0, "rudp", 0, Time::Failed),
             row(30.0, "auto", 0, Time::Measured(210.0)),
-            // Nothing to compare with.
+            // There is nothing to compare with.
             row(40.0, "tcp", 0, Time::Failed),
             row(40.0, "rudp", 0, Time::Failed),
         ];
@@ -200,9 +201,9 @@ mod tests {
         };
         assert_eq!(regrets(0), [2.0, 100.0, 1.0]);
         assert_eq!(regrets(1), [1.0, 1.0, 300.0]);
-        // Quicker than all candidates is no less than 1.
+        // Faster than all candidates still counts as 1.
         assert_eq!(regrets(2), [1.0, 1.1, 1.05]);
-        // A prediction is off by a share of the measured time.
+        // The error of a prediction is relative to the measured time.
         let predicting = |transport: &str| Picked {
             transport: transport.to_owned(),
             predicted_ms: Some(50.0),
@@ -258,7 +259,7 @@ mod tests {
         let choosers = [Judged::rule(), Judged::always("quic")];
         let verdicts = judge(&contests, &choosers, &Workloads::default());
         let summary = Summary::of(&verdicts.cells[0].2).unwrap();
-        // Two minutes were the best: still none of the two is close to it.
+        // The best took two minutes, and still neither of the two is close to it.
         assert_eq!(
             (summary.failed, summary.close, summary.worst),
             (2, 0.0, 1.0)

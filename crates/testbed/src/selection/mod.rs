@@ -1,13 +1,14 @@
-//! The evaluation of transport selection: cells to run every transport in, and what choosers cost.
+//! The evaluation of transport selection: cells in which every transport is run, and the cost of
+//! choices.
 //!
-//! | | |
+//! | item | content |
 //! | --- | --- |
 //! | [`draw`] | makes the [`Case`]s: workloads under path conditions, drawn by strata |
 //! | [`Case::runs`] | every transport in a case, for [`run_cells`](crate::runner::run_cells) |
-//! | [`contests`] | what rows say each transport took in each cell |
-//! | [`Judged`] | picks one of the transports of a contest |
+//! | [`contests`] | the times of each transport in each cell, from rows |
+//! | [`Judged`] | choosers, which pick one of the transports of a contest |
 //! | [`samples()`] | rows as samples for the model of `transpute_select` |
-//! | [`judge`], [`Summary`] | the regret of choosers: time of their choice over time of the best |
+//! | [`judge`], [`Summary`] | the regret of choosers: time of their choice divided by the time of the best |
 //!
 //! ```
 //! use transpute_testbed::selection::{Judged, Part, Workloads, contests, judge, tables};

@@ -1,4 +1,4 @@
-//! What runs of `auto` say of its own predictions, and of what finding out about the path took.
+//! Errors of `auto`'s own predictions, and the time of its measurement of the path.
 
 use super::{AUTO, Contest, Part, Time, Verdicts, judge::nearest_rank};
 use crate::{report::Table, row::Measured};
@@ -7,17 +7,20 @@ use transpute_select::Spec;
 /// A run of `auto`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Probing {
-    /// Off by which fraction of the time that the run took the prediction was, set-up until the choice included.
+    /// Error of the prediction, as a fraction of the time of the run, with the set-up until the
+    /// choice.
     error: f64,
-    /// Waiting for the choice beyond what the set-up of the transport chosen took anyway, as a fraction of the run.
+    /// Time until the choice beyond the set-up of the chosen transport, as a fraction of the run.
     waited: f64,
     /// The same in round trips.
     waited_round_trips: f64,
-    /// The time of the run over that of the transport chosen, asked for by name; if that was measured.
+    /// Time of the run divided by the time of the chosen transport when set by name, if that was
+    /// measured.
     beside_named: Option<f64>,
 }
 
-/// How well `auto` predicted its own runs, and what choosing cost them, by size of the work. Empty without runs of `auto`.
+/// Makes the table of the errors of `auto`'s predictions and the cost of choosing, by size of the
+/// work. Empty without runs of `auto`.
 #[must_use]
 pub fn probing(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
     let which = part.map_or("all", Part::name);
@@ -86,7 +89,7 @@ impl Probing {
         let total_ms = measured.total_ms;
         let predicted_ms = selection.predicted_s * 1e3;
         let waited_ms = (selection.decided_after_ms - set_up(chosen) * rtt_ms).max(0.0);
-        // `tcp` is what the kernel's default makes of it, and rows may have it by that name.
+        // `tcp` is the kernel's default, and rows may have it by that name.
         let named = match contest.time(chosen) {
             None => contest.time(&with_default(chosen, contest)),
             found => found,
@@ -103,7 +106,8 @@ impl Probing {
     }
 }
 
-/// Returns after how many round trips a transport can be chosen without having waited for another: docs/protocol.md.
+/// Returns the number of round trips after which a transport can be chosen without waiting for
+/// another: docs/protocol.md.
 fn set_up(transport: &str) -> f64 {
     let spec = transport.parse::<Spec>().ok();
     let profile = spec.as_ref().and_then(Spec::profile);
@@ -142,7 +146,7 @@ mod tests {
             failed: Vec::new(),
         });
         let contests = contests(&rows);
-        // 400 ms were predicted; 100 of the 200 ms were not the set-up of QUIC.
+        // The prediction was 400 ms. 100 of the 200 ms were not the set-up of QUIC.
         assert_eq!(
             probing(&judge(&contests, &[], &Workloads::default()), None)
                 .csv()

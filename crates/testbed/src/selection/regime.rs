@@ -1,13 +1,13 @@
-//! Kinds of cells, to see where a chooser is wrong.
+//! Kinds of cells, to find where a chooser is wrong.
 
 use transpute_units::Bandwidth;
 
 use super::Conditions;
 
-/// Cells that have something in common.
+/// Cells with a common property.
 #[derive(Clone, Copy)]
 pub struct Regime {
-    /// What it is about.
+    /// The property.
     pub dimension: &'static str,
     /// Its name in tables.
     pub name: &'static str,
@@ -21,7 +21,7 @@ impl std::fmt::Debug for Regime {
 }
 
 impl Regime {
-    /// Tells whether a cell is of this kind.
+    /// Returns whether a cell is of this kind.
     #[must_use]
     pub fn holds(&self, conditions: &Conditions<'_>) -> bool {
         (self.holds)(conditions)
@@ -80,7 +80,7 @@ fn rate(cell: &Conditions<'_>) -> f64 {
     cell.scenario.up.rate_mbit.unwrap_or(f64::INFINITY)
 }
 
-/// Returns the queue of the way up as a multiple of the product of rate and round-trip time.
+/// Returns the queue of the direction up as a multiple of the bandwidth-delay product.
 pub(super) fn queue(cell: &Conditions<'_>) -> f64 {
     let rate = (cell.scenario.up.rate_mbit).map_or(f64::INFINITY, |rate| {
         Bandwidth::from_megabits_per_second(rate).bytes_per_second()

@@ -11,15 +11,15 @@ use crate::{
     row::{Measured, Row},
 };
 
-/// Public-key transfers of an extension.
+/// Number of public-key transfers of an extension.
 const BASE_TRANSFERS: f64 = 128.0;
 
-/// Workloads as measured runs had them: of a circuit with its scheme and batch, whatever the path and the transport.
+/// Workloads from measured runs, by circuit, scheme and batch, for any path and transport.
 #[derive(Debug, Default)]
 pub struct Workloads(HashMap<(String, String, u64), Workload>);
 
 impl Workloads {
-    /// Takes the first measured run of each.
+    /// Takes the first measured run of each circuit, scheme and batch.
     ///
     /// # Errors
     /// [`SelectError::Number`] if a figure of a row is outside the range of a workload.
@@ -37,7 +37,7 @@ impl Workloads {
         Ok(Self(known))
     }
 
-    /// Returns one of them; nothing if no run of it was measured.
+    /// Returns a workload. None if no run of it was measured.
     #[must_use]
     pub fn get(&self, circuit: &str, scheme: &str, batch: u64) -> Option<Workload> {
         let key = (circuit.to_owned(), scheme.to_owned(), batch);
@@ -45,10 +45,10 @@ impl Workloads {
     }
 }
 
-/// Returns the samples of rows, and how many rows tell the model nothing: of runs that failed, were not under the conditions
-/// of their scenario, or whose path changed or was shared, which an estimate does not express.
-///
-/// Rows of the part that `transpute testbed selection score` calls unseen are held out.
+/// Returns the samples of rows, and the number of unusable rows. Those are runs that failed, that
+/// did not have the conditions of their scenario, or whose path changed or was shared, which an
+/// estimate cannot express. Rows of the part that `transpute testbed selection score` calls unseen
+/// are held out.
 ///
 /// # Errors
 /// [`SelectError::Number`] if a figure of a row is outside the range of the model.
@@ -71,7 +71,7 @@ fn sample(row: &Row, workloads: &Workloads) -> Result<Option<Sample>, SelectErro
     let Ok(transport) = row.transport.parse::<Spec>() else {
         return Ok(None);
     };
-    // A firewall tells nothing of how quick a transport is.
+    // A failure behind a firewall says nothing about the speed of a transport.
     if scenario.blocks_udp() && transport.profile().is_some_and(|profile| profile.needs_udp) {
         return Ok(None);
     }
@@ -96,7 +96,8 @@ fn sample(row: &Row, workloads: &Workloads) -> Result<Option<Sample>, SelectErro
     }))
 }
 
-/// Returns what names path and workload, whatever the transport. All that [`Part`] looks at is in it.
+/// Returns a name of path and workload, without the transport. It includes all properties that
+/// [`Part`] depends on.
 fn cell(row: &Row) -> String {
     let path = |config: &PathConfig| {
         format!(
@@ -128,17 +129,18 @@ fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
     };
     let is_extended = !matches!(measured.garbler.ot.as_str(), "direct" | "none");
     let (up, down) = (measured.payload_up_bytes, measured.payload_down_bytes);
-    // Both directions of oblivious transfer are in one figure; the evaluator's is nearly all it sends.
+    // Both directions of oblivious transfer are in one figure. The evaluator sends nearly nothing
+    // else.
     let answers = measured.garbler.ot_bytes.saturating_sub(down);
     let batch = row.batch as f64;
     let tables = measured.garbler.table_bytes as f64;
     let ands = match measured.and_gates {
         Some(gates) => batch * gates as f64,
-        // Of half-gates; rows that do not tell are of before there was another default.
+        // Of half-gates. Rows without it are older than another default.
         None => tables / 32.0,
     };
     let xors = match row.scheme.as_str() {
-        // 32.5 bytes for an AND gate, 16 for an XOR gate.
+        // 32.5 bytes per AND gate, 16 per XOR gate.
         "prf" => ((tables - 32.5 * ands) / 16.0).max(0.0),
         _ => 0.0,
     };
@@ -163,7 +165,7 @@ fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
         garbler_bytes: up,
         garbler_late_bytes: answers.min(up),
         evaluator_bytes: down,
-        // Round trips from connected to output, two flights each.
+        // Round trips from the connection to the output, two flights each.
         flights: if is_extended { 3 } else { 2 },
         serial_s: base * machine.base_transfer_s,
         garble_s: gates(machine.garble_and_s),
@@ -181,7 +183,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::row::Environment;
 
-    /// A row in a cell of which only these conditions matter.
+    /// Returns a row in a cell that is determined by these conditions.
     pub(crate) fn row(scenario: &Scenario, transport: &str, total_ms: f64) -> Row {
         let party = |sent: u64, received: u64| {
             serde_json::json!({
@@ -243,7 +245,7 @@ pub(crate) mod tests {
         assert_eq!(samples[1].seconds, 8.0);
         assert!(samples[1].is_cut && !samples[0].is_cut);
         assert_eq!(samples[0].cell, samples[1].cell);
-        // Nothing is known of what others compute.
+        // The computing of other batches is unknown.
         rows[1].batch = 2;
         assert_eq!(sampled(&rows), [("rudp".to_owned(), 0.5, false)]);
     }

@@ -1,4 +1,4 @@
-//! Regrets as tables.
+//! Tables of regrets.
 
 use super::{
     Contest, Part, Summary, Time, Verdict, Verdicts, bootstrap::interval_of_mean, regime::queue,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::report::{Table, number};
 
-/// Regret of every chooser over all cells of a part, or over all.
+/// Makes the table of the regret of every chooser over all cells of a part, or over all.
 #[must_use]
 pub fn overall(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
     let which = part.map_or("all", Part::name);
@@ -55,7 +55,8 @@ pub fn overall(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
     table
 }
 
-/// Mean difference of the regret of every chooser from that of one of them, cell by cell.
+/// Makes the table of the mean difference of the regret of every chooser from that of one of them,
+/// cell by cell.
 #[must_use]
 pub fn differences(verdicts: &Verdicts<'_>, part: Option<Part>, baseline: &str) -> Table {
     let which = part.map_or("all", Part::name);
@@ -82,7 +83,7 @@ pub fn differences(verdicts: &Verdicts<'_>, part: Option<Part>, baseline: &str) 
     table
 }
 
-/// Mean regret and the 95th percentile of every chooser, by kind of cell.
+/// Makes the table of the mean regret and the 95th percentile of every chooser, by kind of cell.
 #[must_use]
 pub fn by_regime(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
     let which = part.map_or("all", Part::name);
@@ -118,7 +119,7 @@ pub fn by_regime(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
     table
 }
 
-/// How often each candidate was the best, by kind of cell.
+/// Makes the table of the number of cells in which each candidate was the best, by kind of cell.
 #[must_use]
 pub fn winners(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
     let which = part.map_or("all", Part::name);
@@ -153,7 +154,7 @@ pub fn winners(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
     table
 }
 
-/// Everything by kind of cell, part and chooser in numbers, for programs to read.
+/// Makes the table of all regrets by kind of cell, part and chooser, for programs.
 #[must_use]
 pub fn regrets(verdicts: &Verdicts<'_>) -> Table {
     let headers = [
@@ -200,7 +201,7 @@ pub fn regrets(verdicts: &Verdicts<'_>) -> Table {
     table
 }
 
-/// Every cell with its conditions, times and regrets, for programs to read.
+/// Makes the table of every cell with its conditions, times and regrets, for programs.
 #[must_use]
 pub fn cells(verdicts: &Verdicts<'_>) -> Table {
     let candidates = candidates(verdicts);
@@ -311,7 +312,7 @@ fn regret(verdict: &Verdict) -> String {
     format!("{bound}{:.4}", verdict.regret)
 }
 
-/// Writes a regret that others have to be compared with in the second digit after the point.
+/// Formats a regret with two decimals, for comparison with others.
 fn decimals(value: f64) -> String {
     if value < 10.0 {
         format!("{value:.2}")
@@ -324,7 +325,7 @@ fn interval(interval: Option<(f64, f64)>) -> String {
     interval.map_or_else(String::new, |(low, high)| format!("{low:.3} to {high:.3}"))
 }
 
-/// Writes a regret with a sign where it may be greater.
+/// Formats a regret, with a mark if it is a lower bound.
 fn marked(value: f64, summary: &Summary) -> String {
     let bound = if summary.is_bound() { "≥ " } else { "" };
     format!("{bound}{}", decimals(value))
@@ -388,7 +389,7 @@ mod tests {
         let line =
             "all,loss,loss from 1 %,always tcp,1,1,0,100.0000,100.0000,100.0000,100.0000,0.0000";
         assert!(regrets.contains(line), "{regrets}");
-        // Every cell is in one part, and the parts are all.
+        // Every cell is in one part, and there are no other parts.
         let count = |part| verdicts.of_part(Some(part)).count();
         assert_eq!(count(Part::Fit) + count(Part::Unseen), 2);
     }

@@ -29,7 +29,7 @@ use crate::{
 /// A kind of connection that takes part in a race, with its options.
 #[async_trait]
 pub(crate) trait Candidate: Send + Sync {
-    /// Returns the names of the transports that a connection can become.
+    /// Returns the names of the transports that can use a connection.
     fn transports(&self) -> Vec<&'static str>;
 
     /// Returns the port that it needs.
@@ -42,14 +42,14 @@ pub(crate) trait Candidate: Send + Sync {
     /// Listens for connections.
     async fn listen(&self, place: Place) -> Result<Box<dyn PortListener>, TransportError>;
 
-    /// Asks a listener that does not take the transport `ours` which one it uses. Returns `None` if
-    /// this kind of connection cannot tell.
+    /// Asks a listener that does not accept the transport `ours` which one it uses. Returns `None`
+    /// if this kind of connection cannot find out.
     async fn ask(&self, _: &str, _: &Security, _ours: &str) -> Option<TransportError> {
         None
     }
 }
 
-/// How a transport shares the ports of `auto`.
+/// The use of the ports of `auto` by a transport.
 pub struct SharedPort(pub(super) Arc<dyn Candidate>);
 
 impl SharedPort {
@@ -66,27 +66,26 @@ impl SharedPort {
 /// The port of a candidate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Port {
-    /// The TCP port. Its connection begins first, and carries the offer where the listener offers
-    /// nothing else of this connection.
+    /// The TCP port. Its connection begins first. It carries the offer if the listener offers
+    /// nothing else on this connection.
     Stream,
     /// The UDP port.
     Datagrams {
         /// Size of the socket's buffers, in bytes.
         buffer: usize,
-        /// The endpoint of the port passes the datagrams on, because they are not its own.
+        /// Another endpoint serves the port and passes the datagrams on.
         is_foreign: bool,
     },
-    /// A port of its own. The offer has its number.
+    /// A port of its own, whose number is in the offer.
     Own,
 }
 
-/// The listener that a connection is opened to.
+/// The listener of a connection attempt.
 pub(crate) struct Target {
     /// `host:port`.
     pub(crate) address: String,
     pub(crate) security: Security,
-    /// The names to offer by ALPN: `auto`, and the transports that the listener may use by their
-    /// names.
+    /// The names for ALPN: `auto`, and the transports that the listener may use by name.
     pub(crate) transports: Vec<&'static str>,
 }
 
@@ -115,9 +114,9 @@ pub(super) enum Update {
 pub struct SetupReport {
     /// The path measurements of the transport, such as its round-trip time.
     pub path: PathSample,
-    /// From the start of connecting until the connection was there.
+    /// Time from the start of connecting to the established connection.
     pub after: Duration,
-    /// Whether the set-up will tell nothing more: the trains are over.
+    /// The set-up reports nothing more: the trains have ended.
     pub is_complete: bool,
 }
 
@@ -125,7 +124,7 @@ pub struct SetupReport {
 pub(super) struct Up {
     pub(super) connection: Box<dyn Connection>,
     pub(super) report: SetupReport,
-    /// `None` on a connection that begins when the offer is known.
+    /// `None` on a connection that begins after the offer is known.
     pub(super) offer: Option<Offer>,
 }
 
@@ -162,7 +161,7 @@ impl Updates {
     }
 
     pub(super) fn send(&self, update: Update) {
-        // The race that is gone needs no report.
+        // A race that has ended needs no report.
         let _ = self.sender.send((self.index, update));
     }
 }
@@ -187,7 +186,7 @@ pub(crate) struct Established {
 }
 
 impl Established {
-    /// `agreed`: the name that both sides have agreed on by ALPN.
+    /// `agreed` is the name that both sides agreed on by ALPN.
     pub(crate) fn new<R, W>(bare: Bare<R, W>, transport: &'static str, agreed: &str) -> Self
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -234,7 +233,7 @@ impl Connection for Established {
     }
 }
 
-/// Returns the offer of a listener that was agreed with on this transport; `message` is that in its
+/// Returns the offer of a listener that agreed on this transport. `message` is the one in its
 /// certificate.
 pub(crate) async fn offer(agreed: &str, message: Option<&[u8]>) -> Result<Offer, TransportError> {
     match message {
@@ -251,7 +250,7 @@ pub(crate) async fn offer(agreed: &str, message: Option<&[u8]>) -> Result<Offer,
 pub(crate) struct Place {
     /// `host:port`.
     pub(crate) address: String,
-    /// Its certificate has the offer.
+    /// Its certificate contains the offer.
     pub(crate) security: Security,
     pub(crate) offer: Arc<Offer>,
     /// The UDP port, if one of the candidates needs it.
@@ -270,22 +269,22 @@ impl Place {
     }
 }
 
-/// What came of an authenticated connection: a link, or `None` if the peer closed it without a
+/// The result of an authenticated connection: a link, or `None` if the peer closed it without a
 /// choice.
 pub(crate) type Visit = Option<Accepted>;
 
 /// The listening end of a candidate.
 #[async_trait]
 pub(crate) trait PortListener: Send {
-    /// Returns the address that connectors reach it at.
+    /// Returns the address for connectors.
     fn local_address(&self) -> String;
 
-    /// Waits for the next link, or for the end of a connection that was not picked. Cancel-safe.
+    /// Waits for the next link, or for the end of a connection that was not chosen. Cancel-safe.
     async fn next(&mut self) -> Result<Visit, TransportError>;
 }
 
-/// Waits until the peer picks a connection that can become the link of one transport. The peer may
-/// have agreed on that transport by its name.
+/// Waits until the peer chooses a connection that can become the link of one transport. The peer
+/// may have agreed on that transport by its name.
 pub(crate) async fn picked<R, W>(
     mut bare: Bare<R, W>,
     transport: &'static str,

@@ -16,11 +16,11 @@ use crate::{
     rudp::{UdpPort, bind_on_both},
 };
 
-/// Listens for connectors that pick one of several transports.
+/// A listener for connectors that choose one of several transports.
 ///
-/// As every [`Listener`] it takes up connections only while somebody waits for one (or a link of
-/// `tcp-striped` lacks connections, for the time of a handshake at most), runs a bounded number of
-/// handshakes, and drops strangers and garbage.
+/// Like every [`Listener`], it accepts connections only while the user waits for one, or for the
+/// time of a handshake while a link of `tcp-striped` lacks connections. It runs a bounded number of
+/// handshakes, and drops unknown peers and garbage.
 pub struct AutoListener {
     listeners: Vec<Box<dyn PortListener>>,
     local: String,
@@ -29,19 +29,19 @@ pub struct AutoListener {
 }
 
 impl AutoListener {
-    /// Starts to listen on `host:port`; port 0 lets the system choose a number that is free on
-    /// both.
+    /// Starts to listen on `host:port`. With port 0, the system chooses a number that is free for
+    /// both protocols.
     ///
-    /// What has no plaintext is left out of the offer in plaintext. A UDP port is opened only if
-    /// something in the offer needs it.
+    /// In plaintext, transports without plaintext are left out of the offer. A UDP port is opened
+    /// only if an offered transport needs it.
     ///
     /// # Errors
     /// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress),
     /// [`AddressError::Resolve`](crate::AddressError::Resolve),
     /// [`BindError::Listen`](crate::BindError::Listen),
     /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer);
-    /// [`UnsupportedError::NoPlaintext`](crate::UnsupportedError::NoPlaintext) in plaintext if
-    /// nothing that is offered has it.
+    /// [`UnsupportedError::NoPlaintext`](crate::UnsupportedError::NoPlaintext) in plaintext if no
+    /// offered transport has it.
     pub async fn bind(
         address: &str,
         security: &Security,
@@ -50,12 +50,12 @@ impl AutoListener {
         Self::bind_among(address, security, offer, &Registry::with_builtins()).await
     }
 
-    /// Listens as [`bind`](Self::bind) does, with the transports of a registry. Those of other
-    /// crates listen too, each at a port of its own that the offer states. One that cannot listen
+    /// Listens like [`bind`](Self::bind), with the transports of a registry. Those of other crates
+    /// listen too, each on a port of its own that the offer states. A transport that cannot listen
     /// is left out of the offer.
     ///
     /// # Errors
-    /// As [`bind`](Self::bind).
+    /// See [`bind`](Self::bind).
     pub async fn bind_among(
         address: &str,
         security: &Security,
@@ -82,7 +82,7 @@ impl AutoListener {
         entries: &[Entry],
         mut place: Place,
     ) -> Result<Self, TransportError> {
-        // The TCP port carries the offer, whatever is offered.
+        // The TCP port carries the offer, whatever it contains.
         let is_needed = |entry: &&Entry| match entry.port {
             Port::Stream => true,
             Port::Datagrams { .. } => entry.is_offered(&place.offer),
@@ -121,7 +121,7 @@ impl AutoListener {
     /// Waits for the next link. Cancel-safe.
     ///
     /// # Errors
-    /// [`BindError::Accept`](crate::BindError::Accept) if a listening socket itself is broken.
+    /// [`BindError::Accept`](crate::BindError::Accept) if a listening socket itself fails.
     pub async fn next(&mut self) -> Result<Accepted, TransportError> {
         loop {
             if let Some(accepted) = self.next_visit().await? {
@@ -131,12 +131,13 @@ impl AutoListener {
     }
 
     /// Waits for the next link. Returns `None` if an authenticated peer closes its TCP connection
-    /// without picking it, as after a probe or after it picked another connection. Cancel-safe.
+    /// without choosing it, for example after a probe or after it chose another connection.
+    /// Cancel-safe.
     ///
     /// # Errors
-    /// [`BindError::Accept`](crate::BindError::Accept) if a listening socket itself is broken.
+    /// [`BindError::Accept`](crate::BindError::Accept) if a listening socket itself fails.
     pub async fn next_visit(&mut self) -> Result<Option<Accepted>, TransportError> {
-        // Each listener is asked first in turn: none can keep the others waiting.
+        // Each listener is polled first in turn, so none can starve the others.
         let count = self.listeners.len();
         self.listeners.rotate_left(1.min(count));
         // All futures are cancel-safe.
@@ -149,8 +150,8 @@ impl AutoListener {
     }
 }
 
-/// Starts to listen with each offered transport that does not share the ports. One that cannot is
-/// left out of the offer.
+/// Starts to listen with each offered transport that does not share the ports. A transport that
+/// cannot listen is left out of the offer.
 async fn bind_own_ports(
     address: &str,
     security: &Security,

@@ -1,8 +1,8 @@
-//! Messages between the two ends of `auto`, besides the offer.
+//! Messages between the two ends of `auto`, other than the offer.
 //!
-//! The connector's first message on the connection that it picks is the choice, which the listener
-//! answers with one byte in front of everything else. docs/protocol.md, "Choice" and "Answer", has
-//! the bytes. The first message on a TCP connection may also be the join of a further connection of
+//! The connector's first message on its chosen connection is the choice, which the listener answers
+//! with one byte before everything else. docs/protocol.md, "Choice" and "Answer", specifies the
+//! bytes. The first message on a TCP connection may also be the join of a further connection of
 //! `tcp-striped`.
 
 use std::{
@@ -22,7 +22,7 @@ pub(super) const MAGIC: [u8; 8] = *b"tpchose2";
 const TAKEN: u8 = 0;
 const REFUSED: u8 = 1;
 
-/// Time to send a choice. The connection is idle, so its buffers have room: only a broken
+/// Time to send a choice. The connection is idle, so its buffers have room. Only a broken
 /// connection takes as long.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -42,7 +42,7 @@ pub(crate) struct JoinFormat {
     pub(crate) magic: [u8; 8],
     /// Its length in bytes.
     pub(crate) length: usize,
-    /// Whether connections may join links.
+    /// Connections may join links.
     pub(crate) is_allowed: bool,
 }
 
@@ -52,8 +52,8 @@ fn encode(choice: &str) -> Vec<u8> {
     [&MAGIC[..], &[choice.len() as u8], choice.as_bytes()].concat()
 }
 
-/// Sends the choice. If the listener has ended the connection, it may have told why: it refuses
-/// this end's identity, for example.
+/// Sends the choice. If the listener has ended the connection, it may have sent the reason: for
+/// example, it rejects this end's identity.
 pub(crate) async fn send(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
@@ -75,7 +75,7 @@ pub(crate) async fn send(
     Err(TransportError::from_io(told.unwrap_or(error)))
 }
 
-/// Closes a stream, and returns the peer's refusal if that is its answer.
+/// Closes a stream. Returns the peer's refusal if that is its answer.
 pub(crate) async fn close(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
 ) -> Result<(), TransportError> {
@@ -91,12 +91,12 @@ pub(crate) async fn close(
 /// Reads the first message on a connection, and no byte after it, and answers a choice. Returns
 /// `None` if the connection ends first.
 ///
-/// `allows` returns whether a pick may be made on this connection. `join` is the message that may
-/// come instead of a choice.
+/// `allows` returns whether a transport may be chosen on this connection. `join` is the message
+/// that may arrive instead of a choice.
 ///
 /// # Errors
-/// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute), after the answer where it
-/// is a choice that is refused.
+/// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute), after the answer if a
+/// choice is refused.
 pub(crate) async fn hear(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
@@ -140,7 +140,7 @@ pub(crate) async fn hear(
     }))
 }
 
-/// Reads a message: its magic and what follows that.
+/// Reads a message: its magic and the bytes after it.
 async fn read(
     reader: &mut (impl AsyncRead + Unpin),
     join: Option<JoinFormat>,
@@ -156,11 +156,11 @@ async fn read(
     Ok((magic, body))
 }
 
-/// A reader that checks the listener's answer in front of the first byte: the connector does not
+/// A reader that checks the listener's answer before the first byte, because the connector does not
 /// wait for it.
 pub(crate) struct Answered<R> {
     inner: R,
-    /// `None` until the answer is there, then whether it takes the choice.
+    /// `None` until the answer has arrived, then whether it accepts the choice.
     is_taken: Option<bool>,
 }
 

@@ -1,19 +1,19 @@
-//! Several transports at one address, of which the connector picks one when it has seen the path.
+//! Several transports at one address, of which the connector chooses one after it has measured the
+//! path.
 //!
-//! An [`AutoListener`] has a TCP port and a UDP port of the same number. A connector opens
-//! everything at once ([`race()`]): a connection on the TCP port, and one of each protocol on the
-//! UDP port. Each of them tells something about the path when it comes up, and each can become the
-//! link: the connector says so in the first bytes on it and goes on with what the link is for. So
-//! picking one costs no round trip, and what was not picked is closed. Which one is better is
-//! decided by a [`Policy`].
+//! An [`AutoListener`] has a TCP port and a UDP port of the same number. A connector opens all
+//! connections at once ([`race()`]): one on the TCP port, and one of each protocol on the UDP port.
+//! Each of them measures the path when it is established, and each can become the link. The
+//! connector sends the choice in the first bytes on a connection and continues with the link's
+//! data. So the choice costs no round trip, and the other connections are closed. A [`Policy`]
+//! makes the choice.
 //!
-//! The transports are those of a [`Registry`](crate::Registry). `table` makes candidates of them,
-//! and `candidate` is what a candidate does: it opens a connection, makes it the link, and listens.
-//! A transport that does not share the two ports has one of its own, and is tried when the offer is
-//! known (`own_port`).
+//! The transports are those of a [`Registry`](crate::Registry). `table` makes candidates of them. A
+//! `candidate` opens a connection, makes it the link, and listens. A transport that does not share
+//! the two ports has one of its own, and is tried when the offer is known (`own_port`).
 //!
-//! docs/protocol.md, "Agreement on the transport", has the bytes and the times, and
-//! docs/security.md what an attacker can do.
+//! docs/protocol.md, "Agreement on the transport", specifies the bytes and the times, and
+//! docs/security.md lists attacks.
 //!
 //! ```no_run
 //! # async fn example(security: transpute_transport::Security) -> Result<(), Box<dyn std::error::Error>> {

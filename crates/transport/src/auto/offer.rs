@@ -1,4 +1,5 @@
-//! The offer of a listener: which transports it allows. docs/protocol.md, "Offer", has the bytes.
+//! The offer of a listener: the transports that it allows. docs/protocol.md, "Offer", specifies the
+//! bytes.
 
 use std::{collections::BTreeMap, num::NonZeroU16};
 
@@ -9,14 +10,14 @@ use crate::{ConnectError, HandshakeError, RegistryError, TransportError};
 
 pub(super) const MAGIC: [u8; 8] = *b"tpoffer3";
 
-/// The longest message to the layer above, in bytes: it is empty today, and ignored. With it a
-/// certificate still fits into two packets.
+/// Maximum length of the message to the layer above, in bytes. It is empty at present, and ignored.
+/// With it, a certificate still fits into two packets.
 const MAX_MESSAGE: usize = 1024;
 
-/// The most that the names take, in bytes. Those of today take 25; a later version has more.
+/// Maximum length of the names, in bytes. At present they take 25; a later version may have more.
 const MAX_NAMES: usize = 512;
 
-/// What a listener offers.
+/// The offer of a listener.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Offer {
     transports: Vec<(String, Port)>,
@@ -25,14 +26,14 @@ pub struct Offer {
 /// The port of an offered transport.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Port {
-    /// That of the listener.
+    /// The port of the listener.
     Shared,
-    /// One of its own; `None` until it listens.
+    /// A port of its own; `None` until it listens.
     Own(Option<NonZeroU16>),
 }
 
 impl Offer {
-    /// Offers these transports. Each shares the ports of the listener, or not.
+    /// Offers these transports, each with its use of the listener's ports.
     pub(super) fn new(transports: impl IntoIterator<Item = (&'static str, bool)>) -> Self {
         let transports = transports.into_iter().map(|(name, is_shared)| {
             let port = match is_shared {
@@ -66,8 +67,8 @@ impl Offer {
         self.transports.retain(|(name, _)| keeps(name));
     }
 
-    /// Returns the names of the transports that are allowed. A later version of the peer may name
-    /// some that are not known here.
+    /// Returns the names of the allowed transports. A later version of the peer may name unknown
+    /// ones.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.transports.iter().map(|(name, _)| name.as_str())
     }
@@ -78,21 +79,21 @@ impl Offer {
         self.names().any(|known| known == name)
     }
 
-    /// Describes it to a peer that has named a transport which is not offered.
+    /// Describes it to a peer that has named another transport.
     pub(crate) fn describe(&self) -> String {
         let names: Vec<&str> = self.names().collect();
         format!("{NAME} ({})", names.join(", "))
     }
 
-    /// The offer of a listener that uses this transport by its name.
+    /// Returns the offer of a listener that uses this transport by its name.
     pub(super) fn only(transport: &str) -> Self {
         Self {
             transports: vec![(transport.into(), Port::Shared)],
         }
     }
 
-    /// Returns whether one of the transports shares the ports of the listener. Without one no
-    /// connector learns the offer.
+    /// Returns whether one of the transports shares the ports of the listener. Without one, no
+    /// connector receives the offer.
     #[must_use]
     pub fn has_shared(&self) -> bool {
         self.transports
@@ -110,7 +111,7 @@ impl Offer {
     }
 
     /// States the ports of the transports that do not share those of the listener, and leaves out
-    /// those that have none.
+    /// those without a port.
     pub(super) fn set_ports(&mut self, ports: &BTreeMap<&str, NonZeroU16>) {
         for (name, port) in &mut self.transports {
             if let Port::Own(port) = port {
@@ -120,7 +121,7 @@ impl Offer {
         (self.transports).retain(|(_, port)| *port != Port::Own(None));
     }
 
-    /// Checks that a transport may be picked.
+    /// Checks that a transport may be chosen.
     pub(super) fn check(&self, transport: &'static str) -> Result<(), TransportError> {
         if self.allows(transport) {
             return Ok(());
@@ -138,7 +139,7 @@ impl Offer {
         };
         let names = (self.transports.iter().map(entry)).collect::<Vec<_>>();
         let names = names.join(",");
-        // The built-in ones take 25 bytes, and the number and length of others are bounded. No
+        // The built-in names take 25 bytes, and the number and length of others are bounded. No
         // message follows.
         let length = (names.len() as u16).to_le_bytes();
         [&MAGIC[..], &length, names.as_bytes(), &[0, 0]].concat()
@@ -188,7 +189,7 @@ impl Offer {
 
     /// Reads an offer from a certificate.
     pub(super) async fn decode(mut bytes: &[u8]) -> Result<Self, TransportError> {
-        // From memory: this never waits.
+        // Reading from memory never blocks.
         match Self::read(&mut bytes).await {
             Ok(offer) if bytes.is_empty() => Ok(offer),
             Ok(_) => Err(malformed("something follows it")),
@@ -246,7 +247,7 @@ mod tests {
         let encoded = b"tpoffer3\x0f\x00tcp,rudp,mine@7\x00\x00";
         assert_eq!(with_port.encode(), encoded);
         assert_eq!(decode(encoded).unwrap(), with_port);
-        // A transport of a later version does no harm.
+        // A transport of a later version is accepted.
         let later = decode(b"tpoffer3\x0a\x00tcp,warp-9\x00\x00").unwrap();
         assert!(later.allows("warp-9") && later.check("tcp").is_ok());
         let error = later.check("quic").unwrap_err();

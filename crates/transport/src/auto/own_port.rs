@@ -1,4 +1,4 @@
-//! Transports that do not share the ports of `auto`: each listens at a port of its own, which the
+//! Transports that do not share the ports of `auto`: each listens on a port of its own, which the
 //! offer states.
 
 use std::{sync::Arc, time::Duration};
@@ -16,10 +16,10 @@ use crate::{
     Transport, TransportError, link::Bare, security::Security,
 };
 
-/// Links on which the choice is awaited at once, as handshakes of the TCP transport.
+/// Maximum number of links that wait for a choice, like handshakes of the TCP transport.
 const MAX_CHOOSING: usize = 64;
 
-/// Time for a peer to pick a link, as for a handshake of the TCP transport.
+/// Time for a peer to choose a link, like a handshake of the TCP transport.
 const CHOICE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A transport with a port of its own.
@@ -71,7 +71,7 @@ impl PortListener for OwnPortListener {
         self.listener.local_address()
     }
 
-    /// Never returns if the listener is broken: the others go on.
+    /// It never returns if the listener has failed, so that the others continue.
     async fn next(&mut self) -> Result<Visit, TransportError> {
         loop {
             let accepts = !self.is_broken && self.choosing.len() < MAX_CHOOSING;
@@ -109,8 +109,8 @@ impl OwnPortListener {
     }
 }
 
-/// Checks that a link is protected as it was asked for: a transport of another crate must not
-/// weaken that.
+/// Checks that a link has the requested protection, which a transport of another crate must not
+/// weaken.
 ///
 /// # Errors
 /// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute).
@@ -134,7 +134,7 @@ fn check(link: &Link, security: &Security) -> Result<(), TransportError> {
     }
 }
 
-/// Takes a link apart, to talk to the peer before it is handed out.
+/// Splits a link, to exchange messages with the peer before it is returned to the user.
 fn bare(link: Link) -> Bare<LinkReader, LinkWriter> {
     let (info, probe) = (link.info().clone(), Arc::new(Counted(link.stats())));
     let (reader, writer) = link.into_parts();

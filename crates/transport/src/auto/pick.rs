@@ -1,24 +1,23 @@
-//! The transport that a connector picks.
+//! The choice of a transport by a connector.
 
 use std::fmt;
 
 use crate::{Link, Settings, TransportError, settings::name_and_settings};
 
-/// A transport that becomes the link, with the settings that take effect at that moment.
+/// A transport that becomes the link, with the settings that take effect at that time.
 ///
-/// Written as after `--transport`: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`, `quic`. Most
-/// transports have none of these settings, because their connections are under way before one of
-/// them is picked.
+/// The form is that of `--transport`: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`, `quic`. Most
+/// transports have no such settings, because their connections exist before one of them is chosen.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Pick(String);
 
-/// A link, and the transport that the connector picked for it.
+/// A link, with the transport that the connector chose for it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Accepted {
     /// The link.
     pub link: Link,
-    /// What was picked.
+    /// The choice.
     pub pick: Pick,
 }
 
@@ -35,7 +34,7 @@ impl Pick {
         &self.0
     }
 
-    /// Parses the settings, as those of the transport of this name.
+    /// Parses the settings, for the transport of this name.
     pub(crate) fn settings(&self, transport: &'static str) -> Result<Settings, TransportError> {
         match name_and_settings(&self.0).1 {
             Some(settings) => Settings::parse(transport, settings),
@@ -45,7 +44,7 @@ impl Pick {
 }
 
 impl From<&str> for Pick {
-    /// The name and the settings are checked when the pick takes effect.
+    /// The name and the settings are checked when the choice takes effect.
     fn from(text: &str) -> Self {
         Self(text.to_owned())
     }

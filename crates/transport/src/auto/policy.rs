@@ -1,8 +1,8 @@
 //! The interface between a race of transports and the policy that ends it.
 //!
 //! A race opens one connection of each kind and reports their state and measurements as
-//! [`Progress`]. After each report the [`Policy`] either picks the transport that becomes the link,
-//! or lets the race continue.
+//! [`Progress`]. After each report, the [`Policy`] either chooses the transport that becomes the
+//! link, or lets the race continue.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,16 +30,15 @@ pub enum Stage {
     Failed(Arc<TransportError>),
 }
 
-/// What a race has learnt so far.
+/// The progress of a race.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Progress {
     /// Time since the race began.
     pub elapsed: Duration,
-    /// Duration of the handshake of TCP, one round trip, once the listener's machine has answered
-    /// it.
+    /// Duration of the handshake of TCP, one round trip, after the listener's machine has answered.
     pub tcp_rtt: Option<Duration>,
-    /// What the listener offers, once any connection is up.
+    /// The listener's offer, after any connection is established.
     pub offer: Option<Offer>,
     /// The connections, those that the race prefers first.
     pub(super) connections: Vec<Attempt>,
@@ -55,20 +54,19 @@ pub struct Attempt {
 
 /// Decides which transport wins a race.
 pub trait Policy: Send + Sync {
-    /// Returns the transport that becomes the link by what is known now, or `None` to wait. If the
-    /// connection of that transport is still pending, the race waits for it and asks again when it
-    /// is up or has failed.
+    /// Returns the transport that becomes the link, or `None` to wait. If the connection of that
+    /// transport is pending, the race waits for it and asks again when it is established or has
+    /// failed.
     ///
-    /// The race calls this once for each report and each change of a stage.
-    ///
-    /// If the policy returns `None` and no handshake is pending any more, the race takes one of the
-    /// established connections: that with the fewest round trips of set-up, and of these the one
-    /// that has measured the path.
+    /// The race calls this once for each report and each change of a stage. If the policy returns
+    /// `None` and no handshake is pending any more, the race takes one of the established
+    /// connections: that with the fewest round trips of set-up, and of these the one that has
+    /// measured the path.
     fn decide(&self, progress: &Progress) -> Option<Pick>;
 }
 
 impl Stage {
-    /// Returns the report of a connection that is up.
+    /// Returns the report of an established connection.
     #[must_use]
     pub fn up(&self) -> Option<&SetupReport> {
         match self {
@@ -77,7 +75,7 @@ impl Stage {
         }
     }
 
-    /// Returns why the connection failed.
+    /// Returns the error of a failed connection.
     #[must_use]
     pub fn error(&self) -> Option<&Arc<TransportError>> {
         match self {
@@ -114,8 +112,8 @@ impl Attempt {
 }
 
 impl Progress {
-    /// Returns the progress of a race that has not begun, between the transports of a registry. For
-    /// tests of a policy.
+    /// Returns the progress of a race that has not started, between the transports of a registry.
+    /// For tests of a policy.
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
         let mut entries = table::of(registry);
@@ -140,7 +138,7 @@ impl Progress {
         self.connections.iter()
     }
 
-    /// Returns the stage of the connection that the transport of this name needs.
+    /// Returns the stage of the connection that this transport needs.
     #[must_use]
     pub fn stage(&self, transport: &str) -> &Stage {
         (self.connections())
@@ -148,8 +146,7 @@ impl Progress {
             .map_or(&ABSENT, Attempt::stage)
     }
 
-    /// Sets the stage of the connection that the transport of this name needs. For tests of a
-    /// policy.
+    /// Sets the stage of the connection that this transport needs. For tests of a policy.
     pub fn set_stage(&mut self, transport: &str, stage: Stage) {
         let mut connections = self.connections.iter_mut();
         if let Some(found) = connections.find(|it| it.transports.contains(&transport)) {

@@ -11,24 +11,24 @@ use crate::{
     ConnectError, Profile, Registry, TransportError, UnsupportedError, security::Security,
 };
 
-/// Candidates with a port of their own that take part at most: each takes a port of the listener
-/// and a connection of the connector.
+/// Maximum number of candidates with a port of their own. Each takes a port of the listener and a
+/// connection of the connector.
 const MAX_OWN_PORTS: usize = 8;
 
-/// The longest name of a transport, in bytes: the names of all fit into an offer.
+/// Maximum length of a transport's name in bytes, so that all names fit into an offer.
 const MAX_NAME: usize = 32;
 
-/// A candidate with the properties that a race depends on.
+/// A candidate, with the properties that a race depends on.
 pub(super) struct Entry {
     pub(super) candidate: Arc<dyn Candidate>,
-    /// The registered transports that its connection can become.
+    /// The registered transports that can use its connection.
     pub(super) transports: Vec<&'static str>,
     pub(super) port: Port,
     profile: Profile,
 }
 
 impl Entry {
-    /// Returns whether there are connections of this kind with this security.
+    /// Returns whether connections of this kind exist with this security.
     pub(super) fn fits(&self, security: &Security) -> bool {
         self.profile.has_plaintext || !matches!(security, Security::Plaintext)
     }
@@ -38,8 +38,8 @@ impl Entry {
         self.transports.iter().any(|name| offer.allows(name))
     }
 
-    /// Orders candidates by what a race takes where the policy does not decide: fewest round trips
-    /// first, then the one that has measured the path. One with a port of its own begins later.
+    /// Orders candidates for races that the policy does not decide: fewest round trips first, then
+    /// the one that has measured the path. A candidate with a port of its own begins later.
     pub(super) fn preference(&self) -> impl Ord + use<> {
         let Profile {
             setup_round_trips,
@@ -74,7 +74,7 @@ pub(super) fn of(registry: &Registry) -> Vec<Entry> {
             })
         })
         .collect();
-    // One connection is enough for transports that begin alike.
+    // Transports that begin with the same connection share one.
     let all: Vec<_> = entries.iter().map(|it| it.transports.clone()).collect();
     entries.retain(|it| {
         let has_more = |other: &&Vec<_>| other.len() > it.transports.len();
@@ -102,7 +102,7 @@ impl Offer {
         Self::of_registry(&Registry::with_builtins())
     }
 
-    /// Offers all transports of a registry that `auto` may choose, those of other crates included.
+    /// Offers all transports of a registry that `auto` may choose, including those of other crates.
     #[must_use]
     pub fn of_registry(registry: &Registry) -> Self {
         let entries = of(registry).into_iter().flat_map(|entry| {
@@ -124,16 +124,16 @@ impl Offer {
         Self::of_registry(registry).only_these(names)
     }
 
-    /// Offers the transports of these names, of those that [`all`](Self::all) offers.
+    /// Offers the transports of these names, out of those that [`all`](Self::all) offers.
     ///
     /// # Errors
     /// [`RegistryError::UnknownTransport`](crate::RegistryError::UnknownTransport) if `auto` cannot
-    /// make one of them the link, or there is none.
+    /// use one of them, or if there is none.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, TransportError> {
         Self::all().only_these(names)
     }
 
-    /// Leaves out what these candidates do not have with this security.
+    /// Removes the transports that do not support this security.
     pub(super) fn fit_for(
         mut self,
         entries: &[Entry],

@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-/// Why an address can be neither bound nor connected to.
+/// The error of an address that can be neither bound nor connected to.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AddressError {

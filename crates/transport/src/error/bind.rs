@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-/// Why a transport cannot listen, or can no longer accept connections.
+/// The error of a transport that cannot listen, or can no longer accept connections.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
@@ -16,10 +16,10 @@ pub enum BindError {
         /// The system's error.
         source: io::Error,
     },
-    /// The listening socket broke; no further link will arrive.
+    /// The listening socket failed. No further link will arrive.
     #[error("cannot accept on {address}: {source}")]
     Accept {
-        /// The address listened on.
+        /// The local address.
         address: String,
         /// The system's error.
         source: io::Error,

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::TransportError;
 
-/// Why there is no connection to a peer, or none over the transport that was picked.
+/// The error of connecting to a peer, or of connecting over the chosen transport.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -18,14 +18,14 @@ pub enum ConnectError {
         /// The system's error for the last address tried.
         source: io::Error,
     },
-    /// The name was not resolved, or the peer did not answer, in the time allowed.
+    /// The name was not resolved, or the peer did not answer, within the time limit.
     #[error("timed out after {after:?} waiting for {waiting_for} ({address})")]
     Timeout {
         /// The event that was waited for.
         waiting_for: &'static str,
         /// The peer's address.
         address: String,
-        /// The time allowed.
+        /// The time limit.
         after: Duration,
     },
     /// The peer answers over TCP, but not over UDP.
@@ -36,26 +36,26 @@ pub enum ConnectError {
     UdpBlocked {
         /// The peer's address.
         address: String,
-        /// The time for which an answer was waited for.
+        /// The time limit of the answer.
         after: Duration,
     },
-    /// The listener does not allow the transport that was picked.
+    /// The listener does not allow the chosen transport.
     #[error("the listener does not allow the transport {transport}; it allows: {}", offered.join(", "))]
     NotOffered {
-        /// The transport picked.
+        /// The chosen transport.
         transport: &'static str,
-        /// The names of those it allows.
+        /// The names of the allowed transports.
         offered: Vec<String>,
     },
-    /// The listener refused the transport that was picked.
+    /// The listener refused the chosen transport.
     #[error("the listener refused the transport that was picked")]
     ChoiceRefused,
-    /// One of several transports that were tried did not come up.
+    /// One of several transports did not connect.
     #[error("the transport {transport} did not come up: {source}")]
     NotUp {
         /// The transport.
         transport: &'static str,
-        /// The reason; the progress of the race holds it as well.
+        /// The reason. The progress of the race contains it as well.
         source: Arc<TransportError>,
     },
 }

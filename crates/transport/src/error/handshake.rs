@@ -1,5 +1,4 @@
-//! Errors of the handshake: TLS, pinned keys, the plaintext preamble, the transport that both sides
-//! use.
+//! Errors of the handshake: TLS, pinned keys, the plaintext preamble, the common transport.
 
 use std::{error::Error as StdError, time::Duration};
 
@@ -7,18 +6,18 @@ use thiserror::Error;
 
 use crate::Fingerprint;
 
-/// Why two connected programs do not accept each other.
+/// The error of two connected programs that do not accept each other.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
-    /// A step of the handshake did not complete in the time allowed.
+    /// A step of the handshake did not complete within the time limit.
     #[error("timed out after {after:?} waiting for {waiting_for} ({address})")]
     Timeout {
-        /// The step that was waited for.
+        /// The step.
         waiting_for: &'static str,
         /// The peer's address.
         address: String,
-        /// The time allowed.
+        /// The time limit.
         after: Duration,
     },
     /// No fingerprint is pinned, so no peer could be accepted.
@@ -31,10 +30,10 @@ pub enum HandshakeError {
     WrongPeer {
         /// The pinned fingerprints.
         expected: Vec<Fingerprint>,
-        /// The fingerprint of the key the peer presented.
+        /// The fingerprint of the peer's key.
         found: Fingerprint,
     },
-    /// The peer did not accept our key: it has another fingerprint pinned.
+    /// The peer rejected this side's key, because it has another fingerprint pinned.
     #[error("the peer refused our identity ({alert}); it must be given our fingerprint")]
     PeerRefusedUs {
         /// The TLS alert it sent.
@@ -58,16 +57,16 @@ pub enum HandshakeError {
     NoCommonTransport {
         /// The transports that this side can use.
         ours: String,
-        /// The transports that the peer can use, in its own words.
+        /// The transports that the peer supports, in its own description.
         theirs: String,
     },
-    /// The program that answers is another one, or another version of this one.
+    /// The peer is another program, or another version of this one.
     #[error("the peer does not speak {}: {evidence}", crate::PROTOCOL)]
     NotTranspute {
         /// The part of its answer that does not belong to the protocol.
         evidence: String,
     },
-    /// The TLS layer failed in another way, for example on a record that does not authenticate.
+    /// The TLS layer failed in another way, for example on a record that fails authentication.
     #[error("TLS failed: {detail}")]
     Tls {
         /// The TLS library's message.
@@ -78,7 +77,7 @@ pub enum HandshakeError {
     ClosedDuringHandshake,
 }
 
-/// A key that is not pinned, as it travels through the TLS library from the verifier to
+/// A key that is not pinned, passed through the TLS library from the verifier to
 /// [`crate::tls::explain`].
 #[derive(Clone, Debug, Error)]
 #[error("the peer is {found}, expected {}", list(expected))]

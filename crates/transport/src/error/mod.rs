@@ -1,5 +1,4 @@
-//! Errors between two parties, by the operation that fails: find a transport, bind, connect, shake
-//! hands, use the stream.
+//! Errors of transports, by operation: find a transport, bind, connect, handshake, use the stream.
 
 mod address;
 mod bind;
@@ -19,10 +18,10 @@ pub use self::{
     registry::RegistryError, stream::StreamError, unsupported::UnsupportedError,
 };
 
-/// Why a link could not be made, or broke: the sum of the errors of each operation.
+/// The sum of the errors of all operations on transports and links.
 ///
-/// Reading from and writing to a link yields [`io::Error`]; [`TransportError::from_io`] finds out
-/// what it means.
+/// Reading from and writing to a link returns [`io::Error`]. [`TransportError::from_io`] converts
+/// it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TransportError {
@@ -32,13 +31,13 @@ pub enum TransportError {
     /// The address cannot be used.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The transport or the system does not support what was asked for.
+    /// The transport or the system does not support an option.
     #[error(transparent)]
     Unsupported(#[from] UnsupportedError),
     /// The listening socket failed.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The peer could not be reached, or not over the transport that was picked.
+    /// The peer could not be reached, or not over the chosen transport.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The two sides did not accept each other.
@@ -50,10 +49,10 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    /// Says what an error from reading or writing a [`Link`](crate::Link) means.
+    /// Converts an error of reading from or writing to a [`Link`](crate::Link).
     ///
-    /// A transport that knows more than an error kind can say puts a `TransportError` inside the
-    /// [`io::Error`] ([`into_io`](Self::into_io)); it comes out here unchanged.
+    /// A transport puts a `TransportError` inside the [`io::Error`] ([`into_io`](Self::into_io)) if
+    /// an error kind is not precise enough. This returns it unchanged.
     #[must_use]
     pub fn from_io(error: io::Error) -> Self {
         let error = match error.downcast::<Self>() {
@@ -83,8 +82,7 @@ impl TransportError {
         meaning.into()
     }
 
-    /// Returns what is behind an error that only says which transport had it, and this error
-    /// otherwise.
+    /// Returns the source of an error that only names its transport, and any other error itself.
     #[must_use]
     pub fn root(&self) -> &Self {
         match self {

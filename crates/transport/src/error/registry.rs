@@ -2,17 +2,16 @@
 
 use thiserror::Error;
 
-/// Why a [`Registry`](crate::Registry) cannot add a transport, or cannot return one as it was asked
-/// for.
+/// The error of adding a transport to a [`Registry`](crate::Registry), or of finding one.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RegistryError {
     /// No transport of this name is registered.
     #[error("there is no transport named {name:?}; known are: {}", known.join(", "))]
     UnknownTransport {
-        /// The name asked for.
+        /// The given name.
         name: String,
-        /// The names there are.
+        /// The registered names.
         known: Vec<String>,
     },
     /// A transport of this name is registered already.
@@ -29,9 +28,9 @@ pub enum RegistryError {
     UnknownSetting {
         /// The transport's name.
         transport: &'static str,
-        /// The setting asked for.
+        /// The given setting.
         key: String,
-        /// The settings there are.
+        /// The known settings.
         known: Vec<&'static str>,
     },
     /// A setting after the transport's name is not of the expected form.

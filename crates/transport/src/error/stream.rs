@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-/// Why a link broke after the handshake.
+/// The error of a link after the handshake.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StreamError {
@@ -12,24 +12,24 @@ pub enum StreamError {
     /// connection was cut.
     #[error("the connection ended before the peer closed it: the data may be cut off")]
     Truncated,
-    /// The peer reset the connection: its process ended, or it gave up.
+    /// The peer reset the connection: its process ended, or it dropped the link.
     #[error("the peer reset the connection")]
     ConnectionReset,
     /// The link is closed for this direction.
     #[error("the link is closed")]
     Closed,
-    /// The peer stopped answering: its machine or the path to it is gone.
+    /// The peer does not answer any more: its machine or the path to it has failed.
     #[error("the peer has stopped answering")]
     PeerVanished,
-    /// Packets were lost or overtaken on a transport that does not repair that.
+    /// Packets were lost or overtaken on a transport without repair.
     #[error(
         "packets were lost or reordered: {arrived} of {sent} arrived, and the transport udp does not repair that; use the \
          transport rudp or tcp"
     )]
     PacketsLost {
-        /// Packets that arrived, until the loss was noticed.
+        /// Number of packets that arrived until the loss was detected.
         arrived: u64,
-        /// Packets that had been sent by then.
+        /// Number of packets that had been sent by then.
         sent: u64,
     },
     /// The operating system reported another error.

@@ -1,11 +1,11 @@
-//! Errors of asking for what the transport or the system does not support. Binding and connecting
+//! Errors of options that the transport or the system does not support. Binding and connecting
 //! share them.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Why a transport can neither bind nor connect with the options that it was given.
+/// The error of a transport that can neither bind nor connect with its options.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum UnsupportedError {
@@ -15,10 +15,10 @@ pub enum UnsupportedError {
          (net.ipv4.tcp_allowed_congestion_control)"
     )]
     CongestionControl {
-        /// The name asked for.
+        /// The given name.
         name: String,
-        /// The names the kernel knows, separated by blanks; a word in brackets if they cannot be
-        /// read.
+        /// The names of the kernel's congestion controls, separated by blanks; a word in brackets
+        /// if they cannot be read.
         available: String,
         /// The names that every process may use, in the same form.
         allowed: String,
@@ -30,9 +30,9 @@ pub enum UnsupportedError {
         "the transport {transport} is always encrypted; for a plaintext link use the transport {instead}"
     )]
     NoPlaintext {
-        /// The transport asked for.
+        /// The given transport.
         transport: &'static str,
-        /// A transport that offers plaintext.
+        /// A transport with plaintext.
         instead: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! QUIC as a candidate of `auto`: on the UDP port, whose endpoint passes its datagrams on.
+//! QUIC as a candidate of `auto`: on the UDP port, whose endpoint passes on its datagrams.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl Candidate for Quic {
             return None;
         }
         let asked = (self.connect_over(address, security, &[NO_COMMON_TRANSPORT])).await;
-        // The listener closes as soon as it has understood, which may be before the handshake is
+        // The listener closes as soon as it has understood, perhaps before the handshake is
         // complete here.
         match asked {
             Ok(mut authenticated) => {
@@ -75,7 +75,7 @@ impl Candidate for Quic {
     }
 }
 
-/// Waits until the peer picks the connection.
+/// Waits until the peer chooses the connection.
 #[derive(Clone, Copy)]
 struct Racing;
 

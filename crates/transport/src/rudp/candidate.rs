@@ -67,7 +67,7 @@ impl Candidate for Rudp {
     }
 }
 
-/// Waits until the peer picks the connection.
+/// Waits until the peer chooses the connection.
 #[derive(Clone, Copy)]
 struct Racing;
 

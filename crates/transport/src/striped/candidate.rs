@@ -1,5 +1,5 @@
 //! Several TCP connections as a candidate of `auto`. They begin with the connection on the TCP
-//! port, which can become a link of `tcp` as well.
+//! port, which can also become a link of `tcp`.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl Candidate for TcpStriped {
     }
 }
 
-/// The connection that a link begins with.
+/// The first connection of a link.
 struct FirstConnection(TcpConnection);
 
 #[async_trait]
@@ -73,7 +73,7 @@ impl Connection for FirstConnection {
     }
 }
 
-/// Makes a link of several connections, which begins with the one that is up.
+/// Makes a link of several connections, which begins with the established one.
 async fn stripe(first: TcpConnection, pick: &Pick) -> Result<Link, TransportError> {
     let TcpConnection {
         mut channel,
@@ -117,7 +117,7 @@ async fn open_further(route: Route, connector: Connector) -> Result<Channel, Tra
     Ok(channel)
 }
 
-/// Returns the options that a pick of this transport asks for.
+/// Returns the options in a choice of this transport.
 fn picked(pick: &Pick) -> Result<StripedOptions, TransportError> {
     let mut settings = pick.settings(TcpStriped::NAME)?;
     let options = StripedOptions::default().configured(&mut settings)?;

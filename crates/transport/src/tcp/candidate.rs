@@ -79,7 +79,8 @@ pub(crate) struct TcpConnection {
 }
 
 impl TcpConnection {
-    /// Opens a connection. Returns with it what the handshakes tell of the path, and the offer.
+    /// Opens a connection. Also returns the measurements of the path by the handshakes, and the
+    /// offer.
     pub(crate) async fn open(
         options: TcpOptions,
         to: Target,
@@ -89,7 +90,7 @@ impl TcpConnection {
         let route = Route::find(&to.address, options).await?;
         let began = Instant::now();
         let (socket, context) = route.open(UNSENT_LIMIT).await?;
-        // The kernel leaves out the time of a SYN that was lost.
+        // The kernel excludes the time of a lost SYN.
         let measured = socket.probe().sample().least_rtt();
         updates.answered(measured.unwrap_or_else(|| began.elapsed()));
         let mut channel = connector.authenticate(socket, context).await?;
@@ -98,8 +99,8 @@ impl TcpConnection {
             None => read_offer(&mut channel).await?,
         };
         let mut path = channel.socket().probe().sample();
-        // Where the kernel tells nothing: opening the connection took a round trip, and the name's
-        // resolution.
+        // Without a figure of the kernel: opening the connection took a round trip, with the
+        // resolution of the name.
         let connect = channel.info(Tcp::NAME).timings.connect;
         path.min_rtt = path.least_rtt().or(Some(connect));
         let connection = Self {
@@ -137,7 +138,7 @@ impl Connection for TcpConnection {
     }
 }
 
-/// Returns the congestion control that a pick of this transport asks for.
+/// Returns the congestion control in a choice of this transport.
 fn congestion_control(pick: &Pick) -> Result<Option<CongestionControl>, TransportError> {
     let mut settings = pick.settings(Tcp::NAME)?;
     let options = TcpOptions::default().configured(&mut settings)?;
@@ -145,7 +146,7 @@ fn congestion_control(pick: &Pick) -> Result<Option<CongestionControl>, Transpor
     Ok(options.congestion_control)
 }
 
-/// Makes the acceptor of the TCP port, for these transports as far as they are offered.
+/// Makes the acceptor of the TCP port, for those of these transports that are offered.
 pub(crate) fn acceptor(place: &Place, names: &[&'static str]) -> Result<Acceptor, TransportError> {
     let offered = names
         .iter()
@@ -155,8 +156,8 @@ pub(crate) fn acceptor(place: &Place, names: &[&'static str]) -> Result<Acceptor
     Acceptor::new(&place.security, &names, place.offer.describe())
 }
 
-/// Authenticates a connection, and has it handled within the time of a handshake. `None`: the
-/// connection ended during the handshake, as one does that loses the race early.
+/// Authenticates a connection, and has it handled within the time of a handshake. `None` if the
+/// connection ended during the handshake, like one that loses the race early.
 pub(crate) async fn greet<T, F>(
     acceptor: &Acceptor,
     socket: Socket,
@@ -190,7 +191,7 @@ pub(crate) fn is_choosing(channel: &Channel) -> bool {
     channel.transport().is_none_or(|name| name == NAME)
 }
 
-/// Sends the offer where the certificate has not told it, and reads the first message.
+/// Sends the offer if the certificate did not contain it, and reads the first message.
 pub(crate) async fn hear(
     channel: &mut Channel,
     offer: &Offer,
@@ -205,12 +206,12 @@ pub(crate) async fn hear(
     message::hear(&mut reader, &mut writer, allows, join).await
 }
 
-/// Returns whether a pick asks for this transport.
+/// Returns whether a choice is of this transport.
 pub(crate) fn allows(offer: &Offer, pick: &Pick) -> bool {
     pick.transport() == Tcp::NAME && offer.allows(Tcp::NAME) && congestion_control(pick).is_ok()
 }
 
-/// Makes a connection the link that was picked.
+/// Makes a connection the chosen link.
 pub(crate) fn accepted(channel: Channel, pick: Pick) -> Result<Accepted, TransportError> {
     adopt(&channel, congestion_control(&pick)?);
     let link = channel.into_bare().link();

@@ -13,7 +13,7 @@ pub(super) fn of_this_machine() -> Kernel {
     };
     Kernel {
         send_ceiling: ceiling("tcp_wmem"),
-        // Taken for the peer's as long as that is not known.
+        // Assumed to be the peer's value, which is unknown.
         receive_ceiling: ceiling("tcp_rmem"),
         congestion_control: read("tcp_congestion_control"),
         available: (CongestionControl::usable().iter())

@@ -1,5 +1,5 @@
-//! The transport `auto`: connects over several transports at once, and goes on with the one that
-//! the chooser wants.
+//! The transport `auto`: connects over several transports at once, and continues with the one that
+//! the chooser prefers.
 
 mod kernel;
 mod policy;
@@ -18,7 +18,7 @@ use transpute_transport::{
 
 use self::policy::Chosen;
 
-/// Bytes that are assumed to be transferred if nobody says.
+/// Assumed number of transferred bytes of an unknown workload.
 const UNKNOWN_WORK: u64 = 1_000_000;
 
 /// Returns the transports of this program. The library, the command, the testbed and the web UI
@@ -32,44 +32,44 @@ pub fn registry() -> Registry {
 /// Measures the path to a peer, chooses one of several transports for a workload, and connects with
 /// it.
 ///
-/// As a [`Transport`] it is named `auto`. If both sides use it, the connecting side chooses, among
-/// what the listening side [offers](Self::offer). If the other side uses one of these transports by
-/// its name, that one is used; this needs TLS.
+/// As a [`Transport`], it has the name `auto`. If both sides use it, the connecting side chooses
+/// among the transports that the listening side [offers](Self::offer). If the other side uses one
+/// of these transports by its name, that one is used; this needs TLS.
 #[derive(Clone, Debug)]
 pub struct Auto {
     /// The chooser. Default: the [`Rule`].
     pub chooser: Arc<dyn Chooser>,
     /// The workload that the link is for.
     pub workload: Workload,
-    /// When connecting, chooses among these only. Default: all of the registry that have a profile
-    /// and repair losses. Those over the kernel's TCP also come with each of the congestion
-    /// controls `cubic` and `bbr` that this machine has besides its default.
+    /// When connecting, the transports to choose from. Default: all of the registry that have a
+    /// profile and repair losses. Those over the kernel's TCP are also listed with each of the
+    /// congestion controls `cubic` and `bbr` that this machine has in addition to its default.
     pub candidates: Option<Vec<Spec>>,
     /// When listening, allows only these transports.
     pub offer: Offer,
-    /// Times to wait when connecting.
+    /// Time limits when connecting.
     pub options: AutoOptions,
     /// The transports that may take part.
     pub registry: Registry,
 }
 
-/// How a transport was chosen.
+/// The choice of a transport.
 #[derive(Clone, Debug, Serialize)]
 pub struct Selection {
-    /// The path as it was measured.
+    /// The measured path.
     pub path: PathEstimate,
-    /// The workload that the link was assumed to be for.
+    /// The assumed workload of the link.
     pub workload: Workload,
     /// The choice, with the predictions for all candidates.
     pub choice: Choice,
-    /// Transports that were chosen before and failed, and how.
+    /// Transports that were chosen before and failed, with the reasons.
     pub failed: Vec<(Spec, String)>,
-    /// From the start of connecting to the choice, in seconds.
+    /// Time from the start of connecting to the choice, in seconds.
     pub decided_after_s: f64,
 }
 
 impl Selection {
-    /// Predicts the times again from what the link's set-up measured after the choice: reports on
+    /// Predicts the times again with measurements of the link's set-up after the choice: reports on
     /// the trains of `rudp` may arrive some milliseconds later. The choice does not change.
     pub fn update(&mut self, chooser: &dyn Chooser, link: &PathSample) {
         for (known, train) in [
@@ -84,12 +84,12 @@ impl Selection {
     }
 }
 
-/// A path and the transports that could be used on it.
+/// A path, and the transports that can be used on it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Probed {
     /// The path.
     pub path: PathEstimate,
-    /// All candidates, and why some cannot be used.
+    /// All candidates, with the reasons for which some cannot be used.
     #[serde(skip)]
     pub candidates: Vec<Candidate>,
     /// Duration of the measurement.
@@ -101,10 +101,10 @@ impl Auto {
     /// The name of this transport in the registry.
     pub const NAME: &'static str = "auto";
 
-    /// Connects to a listener that uses `auto` too, and tells how the transport was chosen.
+    /// Connects to a listener that also uses `auto`. Returns the link and the choice.
     ///
     /// # Errors
-    /// Those of [`Transport::connect`], of the last transport that was tried.
+    /// Those of [`Transport::connect`], for the last transport.
     pub async fn select(
         &self,
         address: &str,
@@ -120,7 +120,7 @@ impl Auto {
         };
         let registry = self.registry_of(&specs);
         let won = auto::race_among(address, security, self.options, &registry, &chosen).await?;
-        // What is up has made a round trip.
+        // An established connection has made a round trip.
         let (path, choice) = (chosen.choose(&won.progress)).ok_or_else(not_measured)?;
         let selection = Selection {
             path,
@@ -141,10 +141,10 @@ impl Auto {
         Ok((won.link, selection))
     }
 
-    /// Measures the path as far as the set-up of the candidates does; the connections are dropped.
+    /// Measures the path by the set-up of the candidates, and drops the connections.
     ///
     /// # Errors
-    /// Those of [`Transport::connect`] if nothing came up.
+    /// Those of [`Transport::connect`] if no connection was established.
     pub async fn probe(
         &self,
         address: &str,
@@ -173,8 +173,8 @@ impl Auto {
     }
 }
 
-/// Returns the default candidates of `auto`: the transports of a registry. One that uses the
-/// kernel's TCP is listed once for each usual congestion control.
+/// Returns the default candidates of `auto`: the transports of a registry. Those over the kernel's
+/// TCP are listed once for each usual congestion control.
 fn usual(kernel: &Kernel, registry: &Registry) -> Vec<Spec> {
     let others = ["cubic", "bbr"].into_iter().filter(|&name| {
         let is_default = kernel.congestion_control.as_deref() == Some(name);
@@ -191,13 +191,13 @@ fn usual(kernel: &Kernel, registry: &Registry) -> Vec<Spec> {
         let with_controls = controls.iter().map(move |it| format!("{name}:cc={it}"));
         std::iter::once(name.to_owned()).chain(with_controls)
     });
-    // A name that is no word with settings cannot be chosen.
+    // A name that is not a valid word cannot be written with settings, so it cannot be chosen.
     let specs = texts.filter_map(|text| Spec::in_registry(&text, registry).ok());
     specs.collect()
 }
 
 impl Default for Auto {
-    /// For work of unknown size.
+    /// Assumes a workload of unknown size.
     fn default() -> Self {
         let registry = registry();
         Self {

@@ -1,8 +1,7 @@
-//! The policy of a race: asks a chooser with everything that the race has learnt.
+//! The policy of a race: asks a chooser with all results of the race.
 //!
-//! There is nothing to weigh against waiting: where UDP passes, path and connection are known after
-//! one round trip, so whatever the chooser wants is picked, and the race waits for it if it is
-//! still on its way.
+//! Waiting needs no trade-off. If UDP passes, path and connection are known after one round trip.
+//! So the chooser's preference is taken, and the race waits for it if it is pending.
 
 use transpute_select::{
     Candidate, Choice, Chooser, DirectionEstimate, Kernel, MAX_RATE, MAX_RTT, MIN_RATE,
@@ -17,7 +16,7 @@ use transpute_units::{Bandwidth, KnownDirection, Loss};
 /// Bytes of the headers of IPv4 and UDP.
 const UDP_HEADERS: u32 = 28;
 
-/// A chooser with its question.
+/// A chooser with its inputs.
 pub(super) struct Chosen<'a> {
     pub(super) chooser: &'a dyn Chooser,
     pub(super) workload: &'a Workload,
@@ -26,7 +25,7 @@ pub(super) struct Chosen<'a> {
 }
 
 impl Chosen<'_> {
-    /// Returns the path and the choice by what is known; `None` until there was a round trip.
+    /// Returns the path and the choice; `None` until there was a round trip.
     pub(super) fn choose(
         &self,
         progress: &Progress,
@@ -41,12 +40,12 @@ impl Chosen<'_> {
 impl Policy for Chosen<'_> {
     fn decide(&self, progress: &Progress) -> Option<Pick> {
         let (_, choice) = self.choose(progress)?;
-        // With an error nothing can be used yet, or ever: the race knows which.
+        // After an error, no transport can be used yet, or ever. The race knows which.
         Some(Pick::from(choice.ok()?.winner().as_str()))
     }
 }
 
-/// Returns the candidates as the race has them.
+/// Returns the candidates with their state in the race.
 pub(super) fn candidates(specs: &[Spec], progress: &Progress) -> Vec<Candidate> {
     (specs.iter())
         .map(|spec| {
@@ -66,7 +65,7 @@ pub(super) fn candidates(specs: &[Spec], progress: &Progress) -> Vec<Candidate> 
         .collect()
 }
 
-/// Returns what is known of the path; `None` until there was a round trip.
+/// Returns the measured path; `None` until there was a round trip.
 pub(super) fn path(progress: &Progress, kernel: &Kernel) -> Option<PathEstimate> {
     let ups = || {
         progress
@@ -111,7 +110,7 @@ fn udp(progress: &Progress) -> Udp {
     }
 }
 
-/// Returns what a train told. A peer may report anything: figures that no path has are ignored.
+/// Converts the result of a train. A peer may report anything, so impossible figures are ignored.
 pub(super) fn direction(train: Option<TrainResult>) -> DirectionEstimate {
     let Some(train) = train else {
         return DirectionEstimate::default();
@@ -129,7 +128,7 @@ pub(super) fn direction(train: Option<TrainResult>) -> DirectionEstimate {
             },
             queue_bytes: train.queue_bytes(),
         },
-        // Half the width of the band that holds it is two standard errors.
+        // Half the width of its interval is two standard errors.
         rate_error: f64::from(train.error_permille.min(1000)) / 2000.0,
         is_lower_bound: train.at_least,
     }
@@ -264,7 +263,7 @@ mod tests {
         progress.set_stage("quic", Stage::Pending);
         progress.set_stage("rudp", blocked());
         let udp = |progress: &Progress| path(progress, &Kernel::default()).unwrap().udp;
-        // The other one may still come up.
+        // The other one may still be established.
         assert_eq!(udp(&progress), Udp::Unknown);
         progress.set_stage("quic", Stage::Absent);
         assert_eq!(udp(&progress), Udp::Blocked);

@@ -1,4 +1,4 @@
-//! A small circuit: the garbler's number and the evaluator's, added.
+//! A small circuit that adds the garbler's number and the evaluator's.
 
 use transpute::{Bits, Builder, Circuit, UInt};
 

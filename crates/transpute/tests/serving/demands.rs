@@ -1,4 +1,4 @@
-//! Agreement of a serving party and its peers on how oblivious transfers are done.
+//! Tests of the agreement of a server and its peers on oblivious transfers.
 
 use transpute::{
     ot::Extension,
@@ -26,7 +26,7 @@ async fn the_transfers_of_a_run_are_those_that_either_party_demands() {
             let party = Party::evaluator(&adder()).plaintext().transport("tcp");
             let connecting = party.oblivious_transfer(peer).connect(&serving.address);
             let connection = connecting.open().await.unwrap();
-            // More bits in all than may be direct without a demand.
+            // More bits in total than may be direct without a demand.
             for run in 0..20 {
                 let outcome = connection.run(number(run)).await.unwrap();
                 assert_eq!(outcome.bits(), number(OURS + run));
@@ -34,7 +34,7 @@ async fn the_transfers_of_a_run_are_those_that_either_party_demands() {
                 let plan = outcome.report.ot;
                 match is_demanded {
                     true => assert_eq!(plan, OtPlan::Direct, "{operator:?}, {peer:?}"),
-                    // The pool may not be there for the first runs.
+                    // The pool may not exist in the first runs.
                     false if run < 19 => assert_ne!(plan, OtPlan::None),
                     false => assert_eq!(plan, OtPlan::Pool),
                 }
@@ -68,7 +68,7 @@ async fn an_operator_that_demands_direct_transfers_declines_all_others() {
     );
     let outcome = call(16, OtChoice::Auto).await.unwrap();
     assert_eq!(outcome.report.ot, OtPlan::Direct);
-    // The peer demands something else.
+    // The peer demands another plan.
     let error = call(1, IKNP).await.unwrap_err();
     assert!(
         matches!(error, SessionError::RefusedByPeer(Field::Ot)),

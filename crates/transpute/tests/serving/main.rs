@@ -1,4 +1,4 @@
-//! A party that serves many peers: limits, peers that do wrong, the end.
+//! Tests of a server: limits, misbehaving peers, the end.
 
 mod demands;
 mod stalls;
@@ -34,7 +34,7 @@ fn number(value: u128) -> Bits {
     Bits::from_u128(value, 16)
 }
 
-/// A party that serves sums without encryption, and what stops it.
+/// A server of sums without encryption, with its stopper.
 struct Serving {
     address: String,
     stop: Stopper,
@@ -63,7 +63,7 @@ impl Serving {
         party.connect(&self.address).open().await.unwrap()
     }
 
-    /// Connects without speaking.
+    /// Connects without sending anything.
     async fn link(&self) -> Link {
         let tcp = Registry::with_builtins().get("tcp").unwrap();
         tcp.connect(&self.address, &Security::Plaintext)
@@ -83,7 +83,7 @@ async fn check(connection: &Connection, value: u128) {
     assert_eq!(outcome.bits(), number(OURS + value));
 }
 
-/// The error behind that of the connection.
+/// Returns the source of a connection's error.
 fn root(error: Error) -> Arc<SessionError> {
     match error {
         Error::Session(SessionError::Connection(error)) => error,
@@ -92,7 +92,7 @@ fn root(error: Error) -> Arc<SessionError> {
     }
 }
 
-/// The frames that open a connection and call for one run.
+/// Returns the frames that open a connection and call for one run.
 fn opening() -> Vec<u8> {
     let program = Arc::new(Program::compile(&adder()));
     let mut protocol = Protocol::new(ConnectionConfig::default(), false);
@@ -116,8 +116,8 @@ async fn many_peers_are_served_among_those_that_do_wrong() {
         ..Limits::default()
     })
     .await;
-    // One says nothing, one speaks another language, one says half an opening, one calls and goes
-    // no further.
+    // One sends nothing, one sends another protocol, one sends half an opening, and one calls
+    // without continuing.
     let silent = serving.link().await;
     let mut wrong = Vec::new();
     let opening = opening();
@@ -173,7 +173,7 @@ async fn peers_over_a_limit_are_told() {
             "{error}"
         );
         drop(third);
-        // Those within it go on, and make room when they leave.
+        // Peers within the limit continue, and free their slots when they leave.
         check(&first, 4).await;
         second.close().await.unwrap();
         let fourth = loop {
@@ -219,7 +219,7 @@ async fn what_is_not_offered_is_refused_and_the_rest_goes_on() {
             "{error}"
         );
     }
-    // One that is cancelled leaves no hole.
+    // A cancelled run leaves no gap in the numbers.
     drop(call(&adder(), Role::Evaluator, 1));
     check(&connection, 7).await;
     let preparing = connection.prepare().await.unwrap_err();
@@ -234,7 +234,7 @@ async fn what_is_not_offered_is_refused_and_the_rest_goes_on() {
     assert!(summary.declined >= 3, "{summary:?}");
 }
 
-/// The peer of a single run follows its plan, whatever the roles.
+/// The peer of a single run follows its plan, in either role.
 #[tokio::test]
 async fn a_single_run_is_served() {
     let circuit = adder();
@@ -266,7 +266,7 @@ async fn idle_and_stalled_peers_are_sent_away() {
     .await;
     let idle = serving.connect().await;
     check(&idle, 1).await;
-    // All of these are closed by the other side: reading comes to an end.
+    // The server closes all of these, so reading ends.
     for words in [Vec::new(), opening()] {
         let (mut reader, mut writer) = serving.link().await.into_parts();
         writer.write_all(&words).await.unwrap();
@@ -325,7 +325,7 @@ async fn stopping_finishes_what_is_under_way() {
         go.send_replace(true);
     });
     assert_eq!(outcome.unwrap().bits(), number(OURS + 1));
-    // This one waits for its input when the server stops: it was not begun.
+    // This one waits for its input when the server stops, so it has not started.
     go.send_replace(false);
     let (outcome, ()) = tokio::join!(connection.run(number(2)), async {
         is_asked.recv().await.unwrap();

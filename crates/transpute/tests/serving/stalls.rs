@@ -1,8 +1,8 @@
-//! Peers that hold a run up and show signs of life.
+//! Tests of peers that hold up a run and send keep-alives.
 
 use super::*;
 
-/// Calls for a run and sends signs of life from then on; returns when the serving party has cut it.
+/// Calls for a run and then sends keep-alives. Returns when the server has cut the connection.
 async fn stall(link: Link, per_second: u32) {
     let (mut reader, mut writer) = link.into_parts();
     writer.write_all(&opening()).await.unwrap();
@@ -21,7 +21,7 @@ async fn stall(link: Link, per_second: u32) {
 #[tokio::test]
 async fn signs_of_life_hold_no_place() {
     let serving = Serving::start(Limits {
-        // At a hundred a second, signs of life are 1.5 kB in that time.
+        // At a hundred per second, keep-alives are 1.5 kB in that time.
         stall: Duration::from_secs(3),
         runs_at_once: 2,
         ..Limits::default()
@@ -31,7 +31,7 @@ async fn signs_of_life_hold_no_place() {
         let (slow, fast) = (serving.link().await, serving.link().await);
         async move { tokio::join!(stall(slow, 8), stall(fast, 100)) }
     });
-    // This one waits for a place.
+    // This one waits for a slot.
     let honest = serving.connect().await;
     let served = timeout(Duration::from_secs(30), check(&honest, 1)).await;
     served.expect("the places are free again");

@@ -1,4 +1,4 @@
-//! Where everything in a figure goes.
+//! The layout of a figure.
 
 use super::{
     Figure, Look, Panel, Point, Series,
@@ -6,11 +6,11 @@ use super::{
     svg::{Anchor, Font, Svg},
 };
 
-/// Distinct also to people who do not see all colours (Okabe and Ito, 2008), darkest first.
+/// Colours that are also distinct for colour-blind readers (Okabe and Ito, 2008), darkest first.
 const COLORS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
 ];
-/// Of dashed series, which differ in their dashes.
+/// Colour of dashed series, which are distinguished by their dashes.
 const GREY: &str = "#777777";
 const DASHES: [&str; 3] = ["6 4", "2 3", "10 3 2 3"];
 const FRAME: &str = "#444444";
@@ -22,7 +22,7 @@ const RIGHT: f64 = 18.0;
 const ABOVE: f64 = 28.0;
 const BELOW: f64 = 52.0;
 const LEGEND_LINE: f64 = 20.0;
-/// A letter of the legend is about this wide, in parts of its size.
+/// Approximate width of a letter of the legend, in parts of its font size.
 const LETTER: f64 = 0.62;
 
 const TITLE: Font = Font {
@@ -56,7 +56,7 @@ const LEGEND: Font = Font {
     color: "#222222",
 };
 
-/// How all series of a name look.
+/// The style of all series of a name.
 struct Style {
     name: String,
     color: &'static str,
@@ -66,15 +66,15 @@ struct Style {
 
 pub(super) fn figure(figure: &Figure) -> String {
     let styles = styles(figure);
-    // Four are better as a square than with one left over.
+    // Four panels form a square, because three in a row would leave one alone.
     let across = match figure.panels.len() {
         4 => 2,
         count => count.clamp(1, 3),
     };
     let down = figure.panels.len().div_ceil(across).max(1);
-    // Names of many categories are turned, and need room below.
+    // Names of many categories are rotated, and need room below.
     let slant = figure.panels.iter().map(slant_room).fold(0.0, f64::max);
-    // A single panel may be wide: there is nothing beside it.
+    // A single panel may be wide.
     let plot = if across == 1 {
         (PLOT.0 * 1.9, PLOT.1 * 1.2)
     } else {
@@ -102,7 +102,7 @@ pub(super) fn figure(figure: &Figure) -> String {
     svg.finish()
 }
 
-/// Gives each name a look, in order of first appearance.
+/// Gives each name a style, in order of first appearance.
 fn styles(figure: &Figure) -> Vec<Style> {
     let mut styles: Vec<Style> = Vec::new();
     let (mut colored, mut dashed) = (0, 0);
@@ -249,7 +249,7 @@ fn draw_series(
     }
 }
 
-/// Returns the room that turned names of categories need below; 0 if they fit side by side.
+/// Returns the height of rotated names of categories; 0 if they fit side by side.
 fn slant_room(panel: &Panel) -> f64 {
     let super::Scale::Categories(names) = &panel.x.scale else {
         return 0.0;
@@ -263,11 +263,11 @@ fn slant_room(panel: &Panel) -> f64 {
     if width <= PLOT.0 / names.len().max(1) as f64 {
         return 0.0;
     }
-    // The sine of 35 degrees; a line of text has room already.
+    // The sine of 35 degrees. A line of text has room already.
     (width * 0.574 - 8.0).max(0.0)
 }
 
-/// Breaks the legend into lines that fit.
+/// Breaks the legend into lines.
 fn legend_lines(styles: &[Style], width: f64) -> Vec<Vec<(&Style, f64)>> {
     let mut lines: Vec<Vec<(&Style, f64)>> = Vec::new();
     let mut used = f64::INFINITY;
@@ -346,7 +346,7 @@ mod tests {
         ] {
             assert!(svg.contains(text), "{text} is not in the figure");
         }
-        // Per panel: circles for one series, squares for the other; and one of each in the legend.
+        // Per panel: circles for one series, squares for the other. The legend has one of each.
         assert_eq!(svg.matches("<circle").count(), 3 * 2 + 1);
         assert_eq!(svg.matches("<polygon").count(), 3 * 2 + 1);
     }
@@ -363,7 +363,7 @@ mod tests {
         ] {
             match super::super::png(&sample(scale, look).svg()) {
                 Ok(png) => assert!(png.starts_with(b"\x89PNG")),
-                // Nothing to draw letters with on this machine.
+                // This machine has no font.
                 Err(super::super::PngError::NoFont) => {}
                 Err(other) => panic!("{other}"),
             }

@@ -1,4 +1,4 @@
-//! Charts: a figure of panels, each with points, error bars and lines; as SVG and as PNG.
+//! Charts: a figure of panels, each with points, error bars and lines, as SVG and as PNG.
 
 mod draw;
 mod png;
@@ -8,19 +8,19 @@ mod svg;
 pub use png::{PngError, png};
 pub use scale::Scale;
 
-/// One or more panels under one title, with one legend.
+/// One or more panels with a common title and legend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What is shown.
+    /// The title.
     pub title: String,
-    /// Under what conditions, in a smaller line below the title; may be empty.
+    /// The conditions, in a smaller line below the title; may be empty.
     pub note: String,
-    /// Drawn from left to right, three in a row; four as a square.
+    /// Panels, from left to right, three in a row; four form a square.
     pub panels: Vec<Panel>,
 }
 
 impl Figure {
-    /// Tells whether there is nothing to draw.
+    /// Returns whether there is nothing to draw.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         (self.panels.iter()).all(|panel| panel.series.iter().all(|series| series.points.is_empty()))
@@ -34,25 +34,25 @@ impl Figure {
     }
 }
 
-/// A pair of axes and what is drawn between them.
+/// A pair of axes with series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// What sets the panel apart from the others.
+    /// The title, which distinguishes the panel from others.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
-    /// The vertical axis; its scale has no categories.
+    /// The vertical axis. Its scale has no categories.
     pub y: Axis,
-    /// What is drawn. Series of one name look alike in all panels.
+    /// The series. Those of one name have the same style in all panels.
     pub series: Vec<Series>,
 }
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// The quantity and its unit.
+    /// The quantity with its unit.
     pub label: String,
-    /// Where values go.
+    /// The scale of values.
     pub scale: Scale,
 }
 
@@ -67,38 +67,38 @@ impl Axis {
     }
 }
 
-/// Points that belong together.
+/// Points of one series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// For the legend.
+    /// The name in the legend.
     pub name: String,
-    /// How it is drawn.
+    /// The drawing style.
     pub look: Look,
-    /// Joined in this order, where the look joins them.
+    /// The points, in the order of the connecting line.
     pub points: Vec<Point>,
 }
 
-/// How a series is drawn.
+/// The drawing style of a series.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Look {
-    /// Marks with error bars, joined: measurements.
+    /// Marks with error bars, connected: measurements.
     Line,
-    /// Marks with error bars, not joined and side by side: measurements of categories.
+    /// Marks with error bars, side by side: measurements of categories.
     Marks,
-    /// A dashed line without marks: a bound, or figures of others.
+    /// A dashed line without marks: a bound, or published figures.
     Dashed,
-    /// A thin line without marks: many points, such as a course over time.
+    /// A thin line without marks: many points, such as a time series.
     Trace,
 }
 
 /// A point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Along the horizontal axis; with categories, the number of the category.
+    /// Horizontal value; with categories, the number of the category.
     pub x: f64,
-    /// Along the vertical axis.
+    /// Vertical value.
     pub y: f64,
-    /// The error bar goes this far up and down; 0 for none.
+    /// Length of the error bar in each direction; 0 for none.
     pub error: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Figures as PNG, drawn from their SVG.
+//! Figures as PNG, rendered from their SVG.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use resvg::{
     usvg::{self, fontdb},
 };
 
-/// Pixels per pixel of the SVG's nominal size, so that text is sharp on dense screens.
+/// Pixels per unit of the SVG, so that text is sharp on high-resolution screens.
 const ZOOM: f32 = 2.0;
 
-/// Longest side of a picture in pixels; what asks for more is refused.
+/// Maximum width and height of an image, in pixels.
 const MAX_SIDE: f32 = 16_384.0;
 
-/// Why there is no PNG.
+/// The error of a PNG.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PngError {
-    /// Without a font a chart has no numbers.
+    /// Without a font, a chart would have no numbers.
     #[error(
         "no font found on this machine to write PNG charts with: install one, such as DejaVu Sans"
     )]
@@ -25,12 +25,12 @@ pub enum PngError {
     /// The text is not SVG.
     #[error("cannot read the chart as SVG")]
     Svg(#[from] usvg::Error),
-    /// The picture would be larger than 16,384 pixels each way.
+    /// The image would exceed 16,384 pixels in width or height.
     #[error("a picture of {width} x {height} pixels is too large: at most 16384 each way")]
     Size {
-        /// In pixels.
+        /// Width in pixels.
         width: f32,
-        /// In pixels.
+        /// Height in pixels.
         height: f32,
     },
     /// The encoder failed.
@@ -38,17 +38,17 @@ pub enum PngError {
     Encode(String),
 }
 
-/// Draws an SVG file as a PNG of twice its nominal size, with the fonts of this machine.
+/// Renders an SVG file as a PNG of twice its nominal size, with the fonts of this machine.
 ///
 /// # Errors
-/// If the machine has no font, the text is not SVG, or the picture is too large.
+/// The machine has no font, the text is not SVG, or the image is too large.
 pub fn png(svg: &str) -> Result<Vec<u8>, PngError> {
     let mut fonts = fontdb::Database::new();
     fonts.load_system_fonts();
     let family = (fonts.faces())
         .filter_map(|face| face.families.first())
         .map(|(name, _)| name.clone())
-        // Any face will do if there is none of these, which are made for screens.
+        // Without these, which are made for screens, any font is used.
         .min_by_key(|name| {
             let liked = [
                 "DejaVu Sans",

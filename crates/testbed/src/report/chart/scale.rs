@@ -1,41 +1,41 @@
-//! From values to places on an axis, and which values to name beside it.
+//! Scales: positions of values on an axis, and the labelled values.
 
-/// Where values go along an axis.
+/// The scale of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scale {
-    /// In proportion, from zero.
+    /// Proportional, from zero.
     Linear,
-    /// By logarithm. On a horizontal axis zero has a place of its own, left of all others.
+    /// Logarithmic. On a horizontal axis, zero has a position of its own, left of all others.
     Log,
-    /// One place for each of these names; value n is the place of name n.
+    /// One position for each of these names. Value n has the position of name n.
     Categories(Vec<String>),
 }
 
-/// A scale fitted to values: places are from 0 (start of the axis) to 1 (its end).
+/// A scale fitted to values. Positions are from 0 (start of the axis) to 1 (its end).
 #[derive(Clone, Debug)]
 pub(super) struct Fitted {
     kind: Kind,
     low: f64,
     high: f64,
-    /// Values to name, with their names; ascending.
+    /// Labelled values with their labels, ascending.
     pub(super) ticks: Vec<(f64, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
     Linear,
-    /// With the place of zero in logarithms, if it has one.
+    /// `zero` is the position of zero in logarithms, if it has one.
     Log {
         zero: Option<f64>,
     },
     Categories,
 }
 
-/// Decades between zero and the smallest positive value on a logarithmic axis.
+/// Distance between zero and the smallest positive value on a logarithmic axis, in decades.
 const ZERO_GAP: f64 = 0.8;
 
 impl Fitted {
-    /// Fits a scale to the values to show; `zero` gives zero a place on a logarithmic axis.
+    /// Fits a scale to values. `zero` gives zero a position on a logarithmic axis.
     pub(super) fn new(scale: &Scale, values: &[f64], zero: bool) -> Self {
         let finite = values.iter().copied().filter(|value| value.is_finite());
         match scale {
@@ -58,7 +58,7 @@ impl Fitted {
         }
     }
 
-    /// Returns the place of a value, or nothing if it has none.
+    /// Returns the position of a value. `None` if it has none.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let along = match self.kind {
             Kind::Linear | Kind::Categories => value,
@@ -70,7 +70,7 @@ impl Fitted {
         place.is_finite().then(|| place.clamp(0.0, 1.0))
     }
 
-    /// Tells whether values are places for names.
+    /// Returns whether values are numbers of categories.
     pub(super) fn has_categories(&self) -> bool {
         self.kind == Kind::Categories
     }
@@ -83,7 +83,7 @@ impl Fitted {
             kind: Kind::Linear,
             low: 0.0,
             high: steps * step,
-            // At most ten: the step is at least a tenth of the largest value.
+            // At most ten, because the step is at least a tenth of the largest value.
             ticks: (0..=steps as u32)
                 .map(|number| f64::from(number) * step)
                 .map(|value| (value, tick_name(value)))
@@ -94,7 +94,7 @@ impl Fitted {
     fn log(low: f64, high: f64, zero: bool) -> Self {
         let first = low.log10();
         let last = high.log10();
-        // Under two decades, steps of 1, 2 and 5 are needed to have enough names.
+        // Below two decades, steps of 1, 2 and 5 are needed for enough labels.
         let factors: &[f64] = if last - first < 2.0 {
             &[1.0, 2.0, 5.0]
         } else {
@@ -107,7 +107,7 @@ impl Fitted {
                     .map(move |factor| factor * 10f64.powi(decade))
             })
             .collect();
-        // The axis ends at the marks next outside the values.
+        // The axis ends at the marks next to the values.
         let below = marks
             .iter()
             .rposition(|mark| *mark <= low * (1.0 + 1e-9))
@@ -149,7 +149,7 @@ fn nice_step(step: f64) -> f64 {
         .unwrap_or(step)
 }
 
-/// Writes the value of a tick without digits that say nothing.
+/// Formats the value of a tick without trailing zeros.
 fn tick_name(value: f64) -> String {
     let size = value.abs();
     if size != 0.0 && !(1e-5..1e7).contains(&size) {

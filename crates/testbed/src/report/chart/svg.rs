@@ -1,15 +1,15 @@
-//! The few shapes of SVG 1.1 that charts need.
+//! The shapes of SVG 1.1 that charts use.
 
 use std::fmt::Write;
 
-/// An SVG file being written; lengths are in pixels of the nominal size.
+/// An SVG file in progress. Lengths are in pixels of the nominal size.
 pub(super) struct Svg {
     body: String,
     width: f64,
     height: f64,
 }
 
-/// Where a text has its anchor.
+/// The anchor of a text.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -17,7 +17,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// The look of a text.
+/// The font of a text.
 #[derive(Clone, Copy)]
 pub(super) struct Font {
     pub(super) size: f64,
@@ -38,7 +38,7 @@ impl Svg {
         svg
     }
 
-    /// Draws a line; one too short to be seen is left out, as renderers complain of it.
+    /// Draws a line. A line too short to be visible is left out, because renderers warn about it.
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), color: &str, width: f64) {
         let ((x1, y1), (x2, y2)) = (from, to);
         if (x1 - x2).abs() < 0.1 && (y1 - y2).abs() < 0.1 {
@@ -49,7 +49,7 @@ impl Svg {
         ));
     }
 
-    /// Draws a line through points; `dashes` is the pattern, empty for none.
+    /// Draws a line through points. `dashes` is the pattern, empty for none.
     pub(super) fn path(&mut self, points: &[(f64, f64)], color: &str, width: f64, dashes: &str) {
         if points.is_empty() {
             return;
@@ -95,7 +95,7 @@ impl Svg {
         self.turned_text(at, anchor, font, 0.0, text);
     }
 
-    /// Writes a text turned clockwise about its anchor, by so many degrees.
+    /// Writes a text that is rotated clockwise around its anchor, in degrees.
     pub(super) fn turned_text(
         &mut self,
         (x, y): (f64, f64),
@@ -142,12 +142,12 @@ impl Svg {
     }
 
     fn shape(&mut self, shape: std::fmt::Arguments<'_>) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(self.body, "{shape}");
     }
 }
 
-/// Writes text so that XML takes it for text: names of files and scenarios may hold anything.
+/// Escapes a text for XML, because names of files and scenarios may contain any character.
 fn escaped(text: &str) -> String {
     (text.chars()).filter(|letter| !letter.is_control()).fold(
         String::new(),

@@ -29,13 +29,13 @@ pub(super) struct Race {
     tasks: JoinSet<()>,
     updates: UnboundedReceiver<(usize, Update)>,
     sender: UnboundedSender<(usize, Update)>,
-    /// The connections have the same places in `running` and `progress`.
+    /// Connections have the same positions in `running` and `progress`.
     running: Vec<Running>,
     pub(super) progress: Progress,
-    /// When the UDP handshakes begin; `None` once they have.
+    /// Start of the UDP handshakes; `None` after they have started.
     pub(super) udp_due: Option<Instant>,
     udp_began: Instant,
-    /// When the first connection came up, or TCP failed.
+    /// Time at which the first connection was established, or TCP failed.
     first_settled: Option<Instant>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Race {
 struct Running {
     entry: Entry,
     task: Option<AbortHandle>,
-    /// The connection, once it is established.
+    /// The connection, if it is established.
     connection: Option<Box<dyn Connection>>,
 }
 
@@ -95,7 +95,7 @@ impl Race {
         Ok(race)
     }
 
-    /// Returns the places of the connections with such a port.
+    /// Returns the positions of the connections with such a port.
     fn all(&self, has: impl Fn(Port) -> bool) -> Vec<usize> {
         let connections = &self.progress.connections;
         (0..connections.len())
@@ -103,7 +103,7 @@ impl Race {
             .collect()
     }
 
-    /// Returns the place of the connection that a transport needs.
+    /// Returns the position of the connection that a transport needs.
     pub(super) fn find(&self, transport: &str) -> Option<usize> {
         (self.running.iter()).position(|it| it.entry.transports.contains(&transport))
     }
@@ -114,7 +114,7 @@ impl Race {
         (connections.find(|it| it.port == Port::Stream)).map(|it| &it.stage)
     }
 
-    /// Begins an attempt in a task. Dropping the race abandons it.
+    /// Starts an attempt in a task. Dropping the race abandons it.
     fn open(&mut self, index: usize, address: String) {
         let running = &mut self.running[index];
         let named: &[&str] = match self.options.takes_named {
@@ -177,11 +177,11 @@ impl Race {
         }
     }
 
-    /// Keeps UDP back when the listener is on the same host or LAN. There the handshakes of several
-    /// transports take from one another more processor time than the round trips that they save:
-    /// TCP over loopback is up after 2.8 ms beside the others and after 0.6 ms alone (medians of
-    /// 200, `examples/auto.rs`, on two processors). The answer may also come from a proxy on this
-    /// side of a long path, so UDP waits no longer than a busy processor may need for TLS.
+    /// Delays UDP if the listener is on the same host or LAN. There, concurrent handshakes cost
+    /// more processor time than the round trips that they save: TCP over loopback is established
+    /// after 2.8 ms together with the others, and after 0.6 ms alone (medians of 200,
+    /// `examples/auto.rs`, on two processors). The answer may also come from a proxy on this side
+    /// of a long path, so UDP waits at most as long as a busy processor may need for TLS.
     fn hold_udp(&mut self, rtt: Duration) {
         if rtt < PathClass::SAME_LAN_LIMIT && self.udp_due.is_some() {
             let due = Instant::now().checked_add(self.options.udp_patience);
@@ -218,7 +218,7 @@ impl Race {
         false
     }
 
-    /// Returns whether a connection may still come up, or report more.
+    /// Returns whether a connection may still be established, or report more.
     fn is_open(&self) -> bool {
         let is_open = |stage: &Stage| {
             stage.is_pending() || stage.up().is_some_and(|report| !report.is_complete)
@@ -229,21 +229,21 @@ impl Race {
     /// Ends a probe: closes one established connection, and waits until the listener has closed its
     /// side or [`AutoOptions::choice_timeout`] has passed.
     ///
-    /// In TLS 1.3 the connector's handshake ends before the listener checks the connector's
+    /// In TLS 1.3, the connector's handshake ends before the listener checks the connector's
     /// certificate. If the listener rejects it, this returns that error.
     pub(super) async fn leave(&mut self) -> Result<(), TransportError> {
         let limit = self.options.choice_timeout;
         for index in self.by_port() {
             if let Some(connection) = &mut self.running[index].connection {
-                // A listener that takes longer has refused nobody so far.
+                // A listener that takes longer has rejected no one so far.
                 return (tokio::time::timeout(limit, connection.close()).await).unwrap_or(Ok(()));
             }
         }
         Ok(())
     }
 
-    /// Takes note of what the listener offers, leaves out everything else, and begins the attempts
-    /// that need a port of the offer.
+    /// Records the listener's offer, removes other transports, and starts the attempts that need a
+    /// port of the offer.
     fn learn(&mut self, offer: Offer) {
         if self.progress.offer.is_some() {
             return;
@@ -276,7 +276,7 @@ impl Race {
         }
     }
 
-    /// Ends the attempts that are pending.
+    /// Ends the pending attempts.
     fn end_pending(&mut self, is_concerned: impl Fn(Port) -> bool, error: TransportError) {
         let error = Arc::new(error);
         for index in self.all(is_concerned) {
@@ -286,7 +286,7 @@ impl Race {
         }
     }
 
-    /// Makes the connection of this transport the link. It must be up.
+    /// Makes the connection of this transport the link. It must be established.
     pub(super) async fn take(&mut self, pick: &Pick) -> Result<Link, TransportError> {
         let index = self
             .find(pick.transport())
@@ -313,11 +313,11 @@ impl Race {
             && !over_udp().any(|it| it.stage.up().is_some())
     }
 
-    /// Returns when UDP counts as blocked (docs/protocol.md, "When UDP is blocked"); `None` while
-    /// that is not known.
+    /// Returns the time at which UDP counts as blocked (docs/protocol.md, "When UDP is blocked");
+    /// `None` while that is unknown.
     fn udp_blocked_at(&self) -> Option<Instant> {
         let tcp = self.stream()?.up().filter(|_| self.waits_for_udp())?;
-        // TLS takes a round trip of the whole path; a proxy on this side may have opened the
+        // TLS takes a round trip of the whole path, but a proxy on this side may have opened the
         // connection.
         let tls = tcp.after.saturating_sub(self.progress.tcp_rtt?);
         let rtt = tls.max(tcp.path.least_rtt().unwrap_or_default());
@@ -334,10 +334,10 @@ impl Race {
         self.end_pending(|port| matches!(port, Port::Datagrams { .. }), blocked);
     }
 
-    /// Returns until when connections may come up: a peer that keeps silent on one must not hold up
-    /// the choice.
+    /// Returns the time until which connections may be established: a silent peer on one of them
+    /// must not delay the choice.
     fn overdue_at(&self) -> Option<Instant> {
-        // A limit that is beyond the clock's range is none.
+        // A limit beyond the clock's range is no limit.
         self.first_settled?.checked_add(self.options.choice_timeout)
     }
 
@@ -358,7 +358,7 @@ impl Race {
         }
     }
 
-    /// Returns the first transport that is up, in the order that [`Policy::decide`] promises.
+    /// Returns the first established transport, in the order specified in [`Policy::decide`].
     pub(super) fn first_up(&self) -> Option<Pick> {
         let mut connections = self.progress.connections();
         let up = connections.find(|it| it.stage.up().is_some())?;
@@ -367,7 +367,7 @@ impl Race {
         Some(Pick::from(*up.transports().iter().find(is_offered)?))
     }
 
-    /// Returns the places of the connections, that of TCP first.
+    /// Returns the positions of the connections, that of TCP first.
     fn by_port(&self) -> Vec<usize> {
         let stream = self.all(|port| port == Port::Stream);
         let others = self.all(|port| port != Port::Stream);
@@ -385,7 +385,7 @@ impl Race {
         })
     }
 
-    /// Returns the listener's refusal of this end's identity: it holds for every transport.
+    /// Returns the listener's rejection of this end's identity. It applies to every transport.
     pub(super) fn refusal(&self) -> Option<TransportError> {
         let is_refusal = |error: &TransportError| {
             matches!(
@@ -396,8 +396,8 @@ impl Race {
         self.failures().find(is_refusal)
     }
 
-    /// Returns why there is no link: the first error that tells more than that nobody answered,
-    /// else the first one.
+    /// Returns the reason for which there is no link: the first error other than a missing answer,
+    /// or the first one.
     pub(super) fn failure(&self) -> TransportError {
         let tells = |error: &TransportError| {
             !matches!(
@@ -412,7 +412,7 @@ impl Race {
         let offered = self.progress.offer.iter().flat_map(Offer::names);
         (self.failures().find(tells))
             .or_else(|| self.failures().next())
-            // Everything is absent.
+            // All transports are absent.
             .unwrap_or_else(|| {
                 TransportError::Connect(ConnectError::NotOffered {
                     transport: NAME,
@@ -422,7 +422,7 @@ impl Race {
     }
 }
 
-/// Waits until then; forever for `None`.
+/// Waits until this time; forever for `None`.
 async fn until(then: Option<Instant>) {
     match then {
         Some(then) => sleep_until(then).await,

@@ -1,4 +1,4 @@
-//! The connecting end: opens everything at once, and makes the connection that the policy picks the
+//! The connecting end: opens all connections at once, and makes the one that the policy chooses the
 //! link.
 
 mod attempts;
@@ -15,27 +15,27 @@ use crate::{Link, Registry, Security, TransportError};
 pub struct Won {
     /// The link.
     pub link: Link,
-    /// What the race had learnt when the link was picked.
+    /// The progress of the race at the time of the choice.
     pub progress: Progress,
-    /// What was picked.
+    /// The choice.
     pub pick: Pick,
-    /// Earlier picks of the policy that failed, and why.
+    /// Earlier choices of the policy that failed, with the reasons.
     pub failed: Vec<(Pick, String)>,
 }
 
-/// Connects to `host:port` over several transports at once and makes the one that the policy picks
-/// the link.
+/// Connects to `host:port` over several transports at once and makes the one that the policy
+/// chooses the link.
 ///
-/// The pick costs no round trip: it is sent in front of the first bytes of the link, and the
-/// listener's answer is checked at the first read. A listener that refuses the pick, or this end's
-/// identity, shows there. Connections that were not picked are closed.
+/// The choice costs no round trip: it is sent before the first bytes of the link, and the
+/// listener's answer is checked at the first read. That read fails if the listener refuses the
+/// choice, or this end's identity. The other connections are closed.
 ///
 /// # Errors
 /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer);
 /// [`HandshakeError::PeerRefusedUs`](crate::HandshakeError::PeerRefusedUs) as soon as it is known;
-/// [`ConnectError::NotUp`](crate::ConnectError::NotUp) if no connection came up or stayed up;
-/// [`ConnectError::NotOffered`](crate::ConnectError::NotOffered) if the listener offers nothing
-/// that this end takes.
+/// [`ConnectError::NotUp`](crate::ConnectError::NotUp) if no connection was established or stayed
+/// established; [`ConnectError::NotOffered`](crate::ConnectError::NotOffered) if the listener
+/// offers no transport that this end supports.
 pub async fn race(
     address: &str,
     security: &Security,
@@ -52,10 +52,10 @@ pub async fn race(
     .await
 }
 
-/// Connects as [`race()`] does, over the transports of a registry.
+/// Connects like [`race()`], over the transports of a registry.
 ///
 /// # Errors
-/// As [`race()`].
+/// See [`race()`].
 pub async fn race_among(
     address: &str,
     security: &Security,
@@ -83,7 +83,7 @@ pub async fn race_among(
                 wanted = pick.filter(|it| race.progress.stage(it.transport()).is_pending());
                 let is_settled = race.stream().is_none_or(|stage| !stage.is_pending());
                 if is_settled && race.udp_due.is_some() {
-                    // TCP alone does not settle it.
+                    // TCP alone does not end the race.
                     race.begin_udp();
                 }
                 if race.changed().await {
@@ -112,15 +112,15 @@ pub async fn race_among(
     }
 }
 
-/// Connects to `host:port` over several transports at once, waits until each connection has come up
-/// or failed and the path is measured, and closes them all.
+/// Connects to `host:port` over several transports at once, waits until each connection is
+/// established or has failed and the path is measured, and closes them all.
 ///
 /// A listener that uses one transport by its name would take the connection for a link, so a probe
 /// does not connect to it. A race stops waiting for UDP when an answer is overdue; a probe waits
 /// for [`AutoOptions::choice_timeout`].
 ///
 /// # Errors
-/// As [`race`].
+/// See [`race()`].
 pub async fn probe(
     address: &str,
     security: &Security,
@@ -129,10 +129,10 @@ pub async fn probe(
     probe_among(address, security, options, &Registry::with_builtins()).await
 }
 
-/// Measures as [`probe`] does, over the transports of a registry.
+/// Measures like [`probe`], over the transports of a registry.
 ///
 /// # Errors
-/// As [`race()`].
+/// See [`race()`].
 pub async fn probe_among(
     address: &str,
     security: &Security,
