@@ -1,4 +1,4 @@
-//! Races the transports of an address, and prints when each of them was up.
+//! Races the transports of an address, and prints the time at which each of them was established.
 //!
 //! ```text
 //! auto listen 10.0.0.1:7700
@@ -6,9 +6,9 @@
 //! auto probe 10.0.0.1:7700
 //! ```
 //!
-//! Nobody is authenticated: it is for trying out paths. `connect` makes so many links one after
-//! another. It prints when each connection was up, when the link was, and when the first byte came
-//! back over it.
+//! Peers are not authenticated: it is for trying out paths. `connect` makes a number of links in
+//! sequence. It prints the times at which each connection and the link were established, and the
+//! time of the first byte that came back over the link.
 
 use std::{env, error::Error, sync::Arc, time::Instant};
 
@@ -18,7 +18,7 @@ use transpute_transport::{
     auto::{self, AutoListener, AutoOptions, Offer, Pick, Policy, Progress},
 };
 
-/// Picks the same transport whatever the race has learnt.
+/// A policy that always chooses the same transport.
 struct Always(Pick);
 
 impl Policy for Always {

@@ -1,5 +1,5 @@
-//! The conformance suite passes a correct transport that is not part of the crate, and finds the
-//! fault in broken ones.
+//! Tests that the conformance suite accepts a correct transport from outside of the crate, and
+//! finds the fault in broken ones.
 
 mod toy;
 
@@ -14,7 +14,7 @@ fn options() -> Options {
     options.port = Port::Other;
     options.payload = 256 * 1024;
     options.max_buffered = 2 << 20;
-    // What hangs is to be reported soon; the others finish in milliseconds.
+    // A hang must be reported soon. The others finish in milliseconds.
     options.check_timeout = Duration::from_secs(5);
     options
 }

@@ -1,19 +1,20 @@
-//! A process may exit as soon as its side of a link is complete: the peer still sees the end in
-//! good order.
+//! Tests that a process may exit as soon as its side of a link is complete: the peer still receives
+//! a clean end.
 //!
-//! The connecting side runs in a process of its own, because threads of this one would go on
-//! sending for it.
+//! The connecting side runs in a process of its own, because threads of this one would continue to
+//! send for it.
 
 use std::{env, process::Command, sync::Arc};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{Identity, Link, Registry, Security, TransportError};
 
-/// Tells the child process which transport to use, and the address to connect to.
+/// Environment variable with the transport and the address for the child process.
 const TRANSPORT: &str = "TRANSPUTE_TEST_TRANSPORT";
 const ADDRESS: &str = "TRANSPUTE_TEST_ADDRESS";
 
-/// Processes per transport. Without a wait for the last packet, most of them fail over QUIC.
+/// Number of processes per transport. Without a wait for the last packet, most of them fail over
+/// QUIC.
 const ROUNDS: usize = 20;
 
 fn unpinned() -> Security {
@@ -23,7 +24,7 @@ fn unpinned() -> Security {
 }
 
 /// Sends a message, closes, and reads up to the peer's end. The side that is `last` waits with its
-/// end for the peer's, so that the other side is complete as soon as that end arrives, and has
+/// end for the peer's. So the other side is complete as soon as that end arrives, and has
 /// acknowledged nothing of it.
 async fn exchange(link: Link, is_last: bool) -> Result<(), TransportError> {
     let (mut reader, mut writer) = link.into_parts();
@@ -49,7 +50,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-/// The child process; does nothing unless a test of this file starts it.
+/// Runs the child process. Does nothing unless a test of this file starts it.
 #[test]
 fn child() {
     let (Ok(transport), Ok(address)) = (env::var(TRANSPORT), env::var(ADDRESS)) else {

@@ -1,4 +1,4 @@
-//! The QUIC transport passes the conformance suite, whoever drives it.
+//! The QUIC transport passes the conformance suite with either driver.
 
 use transpute_transport::{
     Quic, QuicDriver, QuicOptions,

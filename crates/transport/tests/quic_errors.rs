@@ -1,4 +1,4 @@
-//! What a party is told when the other side is not what it expected, and how a link ends.
+//! Tests of the errors of a party whose peer is not the expected one, and of the ends of a link.
 
 use std::{io, net::UdpSocket, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ fn identity() -> Arc<Identity> {
     Arc::new(Identity::generate().unwrap())
 }
 
-/// Two linked parties, and what listens.
+/// Returns two linked parties and the listener.
 async fn pair(quic: &Quic) -> (Link, Link, Box<dyn Listener>) {
     let (a, b) = (identity(), identity());
     let of_b = [b.fingerprint()];
@@ -44,7 +44,7 @@ async fn nobody_there_and_nobody_answering_are_told_apart() {
     let me = identity();
     let security = Security::tls(Arc::clone(&me), [me.fingerprint()]);
 
-    // Bound, so that nobody else takes the port; it never answers.
+    // Bound, so that no other process takes the port. It never answers.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap().to_string();
     let error = quic.connect(&address, &security).await.unwrap_err();
@@ -53,7 +53,7 @@ async fn nobody_there_and_nobody_answering_are_told_apart() {
         "{error}"
     );
     drop(silent);
-    // Only Linux is asked to report refusals.
+    // Only Linux is required to report refusals.
     if cfg!(target_os = "linux") {
         let error = quic.connect(&address, &security).await.unwrap_err();
         assert!(
@@ -90,8 +90,8 @@ async fn addresses_are_named_in_errors() {
     ));
 }
 
-/// Whether QUIC and TCP, which have ports of their own, listen at one address. Somebody else may
-/// have a number for TCP, but not every one.
+/// Returns whether QUIC and TCP listen at one address, with ports of their own. Another process may
+/// have a TCP port, but not all of them.
 async fn one_number_serves_both(quic: &Quic, security: &Security) -> bool {
     for _ in 0..16 {
         let listener = quic.listen("127.0.0.1:0", security).await.unwrap();
@@ -128,13 +128,13 @@ async fn what_was_shut_down_arrives_though_both_sides_leave_at_once() {
         let send = async move {
             writer.write_all(&vec![7; total]).await?;
             writer.shutdown().await?;
-            // The connection closes here, with the peer in the middle of its reading.
+            // The connection closes here, while the peer is reading.
             drop((writer, a_reader));
             io::Result::Ok(())
         };
         let mut got = Vec::new();
         let receive = async {
-            // Late enough for everything to wait in the streams.
+            // Long enough for all data to wait in the streams.
             tokio::time::sleep(Duration::from_millis(100)).await;
             reader.read_to_end(&mut got).await
         };
@@ -159,7 +159,7 @@ async fn shutting_down_survives_a_peer_that_leaves_with_everything() {
         assert_eq!(got, b"the result");
         io::Result::Ok(())
     };
-    // Whoever is done first drops its link.
+    // The party that finishes first drops its link.
     let (first, second) = tokio::join!(party(a), party(b));
     first.unwrap();
     second.unwrap();
@@ -209,8 +209,7 @@ async fn small_messages_that_nobody_reads_do_no_harm() {
     let (a, b, _listener) = pair(&Quic::default()).await;
     let (_a_reader, mut writer) = a.into_parts();
     let (mut reader, _b_writer) = b.into_parts();
-    // Each in a packet of its own: far more than the pieces that the library puts up with in one
-    // stream.
+    // Each in a packet of its own: far more than the pieces that the library accepts in one stream.
     let messages = 10_000;
     for _ in 0..messages {
         writer.write_all(&[1; 40]).await.unwrap();

@@ -1,4 +1,4 @@
-//! What follows the name `quic`, and links without pins.
+//! Tests of the settings after the name `quic`, and of links without pins.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ async fn a_link_without_pins_works_and_no_pinned_peer_takes_part() {
     }
     carries(accepted, connected).await;
 
-    // The right key does not help: the protocol has another name.
+    // The right key does not help, because the protocol has another name.
     let me = identity();
     let pinned = Security::tls(Arc::clone(&me), [me.fingerprint()]);
     tokio::select! {
@@ -103,7 +103,7 @@ async fn a_listener_with_pins_takes_nobody_without() {
     let pinned = Security::tls(me, [peer.fingerprint()]);
     let mut listener = quic.listen("127.0.0.1:0", &pinned).await.unwrap();
     let address = listener.local_address();
-    // Not even the holder of the pinned key.
+    // Also the holder of the pinned key is rejected.
     let security = Security::Unpinned { identity: peer };
     tokio::select! {
         result = quic.connect(&address, &security) => {

@@ -1,4 +1,4 @@
-//! A listening QUIC port survives whoever knocks, in bounded memory and time.
+//! Tests that a listening QUIC port survives unauthenticated traffic, in bounded memory and time.
 
 mod parties;
 
@@ -21,8 +21,7 @@ fn parties() -> Parties {
     Parties::new(Quic::new(options))
 }
 
-/// Records the first packet of a real connector: a greeting that the listener has to take
-/// seriously.
+/// Records the first packet of a real connector, which the listener must process.
 async fn greeting(parties: &Parties) -> Vec<u8> {
     let ear = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = ear.local_addr().unwrap().to_string();
@@ -64,7 +63,7 @@ async fn greetings_are_answered_with_no_more_than_three_times_as_much() {
         {
             answered += length;
         }
-        // RFC 9000 section 8.1: until the address has shown that it can be reached.
+        // RFC 9000, section 8.1: until the address is validated.
         assert!(answered > 0 && answered <= 3 * packet.len(), "{answered}");
     }
 }
@@ -75,17 +74,17 @@ async fn endless_garbage_does_not_grow_memory() {
     let parties = parties();
     let (address, accepting) = parties.listen().await;
     let packet = greeting(&parties).await;
-    // Whatever is allocated once is there before the first measurement.
+    // One-time allocations happen before the first measurement.
     flood(&address, &packet, 2_000).await;
     let before = parties::resident_bytes();
     flood(&address, &packet, 40_000).await;
     let grown = parties::resident_bytes().saturating_sub(before);
-    // 40,000 packets of 1,200 bytes would be 48 MB if anything were kept.
+    // 40,000 packets of 1,200 bytes would be 48 MB if they were kept.
     assert!(grown < 16 << 20, "grew by {grown}");
     parties.meet(&address, accepting).await;
 }
 
-/// Random packets, and greetings with random bits flipped.
+/// Sends random packets, and first packets with flipped random bits.
 #[cfg(target_os = "linux")]
 async fn flood(address: &str, greeting: &[u8], packets: u32) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -108,8 +107,8 @@ async fn flood(address: &str, greeting: &[u8], packets: u32) {
     }
 }
 
-/// Who knocks at a listener that nobody attends to, and goes on when it is gone, does no harm to
-/// the links that it has made.
+/// A peer that connects to an idle listener, and continues after the listener is dropped, does not
+/// affect the listener's links.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listener_that_goes_away_with_somebody_at_the_door_leaves_its_links_alone() {
     let parties = parties();
@@ -119,7 +118,7 @@ async fn a_listener_that_goes_away_with_somebody_at_the_door_leaves_its_links_al
         .connect(&address, &parties.connecting)
         .await;
     let (accepted, listener) = accepting.await.unwrap();
-    // From one that repeats it at its leisure.
+    // From a peer that repeats it.
     let knock = greeting(&parties).await;
     let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     stranger.send_to(&knock, &address).await.unwrap();

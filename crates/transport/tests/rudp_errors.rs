@@ -1,4 +1,4 @@
-//! What a party is told when reliable UDP does not work, and what is delivered all the same.
+//! Tests of the errors of reliable UDP, and of data that is delivered nevertheless.
 
 #![cfg(unix)]
 
@@ -28,7 +28,7 @@ fn hasty() -> Rudp {
     Rudp::new(options)
 }
 
-/// Listens and lets strangers be turned away, until the future is done.
+/// Listens, with rejections of unknown peers, until the future completes.
 async fn beside<T>(listener: &mut dyn Listener, future: impl Future<Output = T>) -> T {
     tokio::select! {
         output = future => output,
@@ -81,7 +81,7 @@ async fn plaintext_on_one_side_only_is_an_error_that_names_both() {
     }
 }
 
-/// A listener of another version answers with those that it knows.
+/// A listener of another version answers with the versions that it supports.
 #[tokio::test]
 async fn a_listener_of_another_version_is_named_with_its_version() {
     let (_, connecting) = securities();
@@ -90,7 +90,7 @@ async fn a_listener_of_another_version_is_named_with_its_version() {
     let answer = async {
         let mut first = [0; 2048];
         let (_, from) = socket.recv_from(&mut first).await.unwrap();
-        // Kind, version 0, both ids the other way round, and one version.
+        // Kind, version 0, both ids exchanged, and one version.
         let versions = [&[0x33, 0][..], &first[10..18], &first[2..10], &[1, 9]].concat();
         socket.send_to(&versions, from).await.unwrap();
     };
@@ -132,8 +132,8 @@ async fn pair(rudp: &Rudp) -> (Link, Link, relay::Relay, Box<dyn Listener>) {
     (accepted.unwrap(), connected.unwrap(), relay, listener)
 }
 
-/// What a party says last may cross the leaving of a peer that has everything; nothing is lost by
-/// it.
+/// The end of a party's stream may cross the close of a peer that has everything. Nothing is lost
+/// by it.
 #[tokio::test]
 async fn finishing_after_the_peer_has_finished_and_left_is_no_error() {
     let (accepted, connected, _relay, _listener) = pair(&Rudp::default()).await;
@@ -147,7 +147,7 @@ async fn finishing_after_the_peer_has_finished_and_left_is_no_error() {
     let mut got = Vec::new();
     let (read, ()) = tokio::join!(reader.read_to_end(&mut got), leave);
     assert_eq!(read.unwrap(), 1000);
-    // The peer's notice comes meanwhile; if it came later, finishing would succeed all the more.
+    // The peer's notice arrives in this time. If it arrived later, finishing would also succeed.
     tokio::time::sleep(Duration::from_millis(200)).await;
     writer.shutdown().await.unwrap();
 }
@@ -166,7 +166,7 @@ async fn what_was_shut_down_arrives_though_the_link_is_dropped() {
         .map(|n| (n.wrapping_mul(n) >> 8) as u8)
         .collect();
     writer.write_all(&sent).await.unwrap();
-    // Begun and not waited for.
+    // Started and not awaited.
     let begun = tokio::time::timeout(Duration::ZERO, writer.shutdown()).await;
     drop(begun);
     drop((writer, _reader));
@@ -197,7 +197,7 @@ async fn a_live_stream_survives_loss_and_says_what_it_cost() {
     assert!(extra > 0 && path.wire_bytes_sent.unwrap() > sent.len() as u64 + extra);
 }
 
-/// A cable that is out for five seconds costs nothing but time.
+/// An outage of five seconds causes only a delay.
 #[tokio::test]
 #[ignore = "slow: cargo xtask slow-tests"]
 async fn a_short_outage_is_survived_and_a_long_one_is_noticed() {

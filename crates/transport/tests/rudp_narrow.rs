@@ -1,6 +1,6 @@
-//! Reliable UDP over an interface that takes smaller packets than Ethernet, in a network of its
-//! own. Needs root or user namespaces, `/dev/net/tun` and the program `ip`; says so where it cannot
-//! run.
+//! Tests of reliable UDP over an interface with smaller packets than Ethernet, in a network of its
+//! own. They need root or user namespaces, `/dev/net/tun` and the program `ip`, and report if they
+//! cannot run.
 
 #![cfg(target_os = "linux")]
 
@@ -17,11 +17,11 @@ use transpute_transport::{
     TransportError,
 };
 
-/// The MTU, for the part that runs inside.
+/// Environment variable with the MTU, for the inner part.
 const MTU: &str = "TRANSPUTE_NARROW_MTU";
 
-/// Runs a test of this file, which does nothing otherwise, in a network whose loopback interface
-/// has this MTU.
+/// Runs a test of this file in a network whose loopback interface has this MTU. The test does
+/// nothing otherwise.
 fn inside(mtu: u32, test: &str) {
     let scenario = Scenario::parse("name = \"narrow\"\n", "test").unwrap();
     let Some(lab) = unless_skipped(Lab::start(&scenario)) else {
@@ -49,7 +49,7 @@ fn inside(mtu: u32, test: &str) {
     );
 }
 
-/// Returns the MTU inside, and nothing in the process that the tests start in.
+/// Returns the MTU in the inner part, and `None` in the process that the tests start in.
 fn mtu() -> Option<u64> {
     Some(env::var(MTU).ok()?.parse().unwrap())
 }
@@ -76,7 +76,7 @@ async fn pair() -> (
     let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
     let (listening, connecting) = (Security::tls(a, [of_b]), Security::tls(b, [of_a]));
     let mut options = RudpOptions::default();
-    // Longer than this test may take: what is refused is not waited for.
+    // Longer than this test may take, because a refusal is not waited for.
     options.setup_timeout = Duration::from_secs(600);
     let rudp = Rudp::new(options);
     let mut listener = rudp.listen("127.0.0.1:0", &listening).await.unwrap();
@@ -88,7 +88,7 @@ async fn pair() -> (
         connected.expect("connecting takes no time")
     };
     let accept = tokio::time::timeout(limit, listener.accept());
-    // Who connects may fail before anybody is accepted.
+    // The connector may fail before a connection is accepted.
     let (accepted, connected) = {
         tokio::pin!(accept, connect);
         tokio::select! {
@@ -129,8 +129,8 @@ async fn link_passes() {
     assert!(got == sent && got_back == sent);
     for stats in [stats, accepted_stats] {
         let path = stats.path();
-        // Full ones are as large as the interface allows. Acknowledgements of the other direction
-        // are among them.
+        // Full packets are as large as the interface allows. They include acknowledgements of the
+        // other direction.
         let most = mtu - 28;
         let full = path.largest_datagram.map(u64::from);
         assert_eq!(full, Some(most), "{path:?}");

@@ -1,4 +1,4 @@
-//! A listener takes over the UDP port of an earlier one whose links are still there.
+//! Tests of a listener that takes over the UDP port of an earlier one whose links still exist.
 
 #![cfg(unix)]
 
@@ -23,7 +23,7 @@ use self::{
     meeting::{patient, pinned},
 };
 
-/// Bounds a test that would hang.
+/// Time limit of a test that would hang.
 const LONG: Duration = Duration::from_secs(20);
 
 type Halves = (LinkReader, LinkWriter);
@@ -111,7 +111,7 @@ async fn a_link_that_has_ended_does_not_keep_the_port() {
     let (one, other) = timeout(LONG, ends).await.unwrap();
     one.unwrap();
     other.unwrap();
-    // Whether the thread has ended by now or not, the port is free.
+    // The port is free whether the thread has ended or not.
     for pause in [Duration::ZERO, Duration::from_millis(500)] {
         tokio::time::sleep(pause).await;
         let mut next = rudp.listen(&address, &listening).await.unwrap();
@@ -130,8 +130,8 @@ async fn pick(listener: &mut AutoListener, security: &Security, choice: &str) ->
     (accepted.unwrap().link.into_parts(), connected.into_parts())
 }
 
-/// A listener of `auto` shares its port with QUIC, which lets go of it when none of its connections
-/// is left.
+/// A listener of `auto` shares its port with QUIC, which releases it when all of its connections
+/// have ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listener_of_auto_takes_the_port_of_another() {
     let (listening, connecting) = pinned();

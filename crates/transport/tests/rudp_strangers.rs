@@ -1,4 +1,5 @@
-//! The two listening ports of reliable UDP survive whoever knocks, in bounded memory.
+//! Tests that the two listening ports of reliable UDP survive unauthenticated traffic, in bounded
+//! memory.
 
 #![cfg(target_os = "linux")]
 
@@ -10,7 +11,7 @@ use transpute_transport::Rudp;
 
 use self::parties::Parties;
 
-/// Random datagrams, which look like the first ones of connections that are not there yet.
+/// Sends random datagrams that look like the first ones of unknown connections.
 async fn flood(address: &str, packets: u32) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut random = StdRng::seed_from_u64(packets.into());

@@ -1,4 +1,4 @@
-//! Links that grow: late stripes, strangers among them, and dead ones.
+//! Tests of links that grow: late stripes, foreign ones, and dead ones.
 
 use std::{
     sync::{
@@ -25,7 +25,7 @@ use transpute_transport::{
 
 const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
 
-/// Bounds a test that would hang; nothing here waits so long.
+/// Time limit of a test that would hang. Nothing here waits as long.
 const LONG: Duration = Duration::from_secs(60);
 
 fn patient_for(timeout: Duration) -> TcpStriped {
@@ -45,7 +45,7 @@ async fn say(address: &str, what: &[u8]) -> TcpStream {
     stream
 }
 
-/// Waits until the listener hangs up.
+/// Waits until the listener closes the connection.
 async fn is_hung_up_on(mut stream: TcpStream) {
     let mut rest = Vec::new();
     let ended = timeout(LONG, stream.read_to_end(&mut rest)).await;
@@ -77,7 +77,7 @@ async fn carries(accepted: Link, connected: Link) {
     assert!(got == data);
 }
 
-/// Waits until the listener lets a stripe in.
+/// Waits until the listener accepts a stripe.
 async fn is_let_in(stream: &mut TcpStream) {
     let mut said = vec![0; PREAMBLE.len() + 1];
     let heard = timeout(LONG, stream.read_exact(&mut said)).await;
@@ -99,12 +99,12 @@ async fn a_link_begins_with_one_stripe_and_does_without_those_that_do_not_come()
     let mut first = say(&address, &join(1, 0, 3)).await;
     let link = timeout(LONG, listener.accept()).await.unwrap().unwrap();
     assert_eq!(link.info().transport, "tcp-striped");
-    // A gap cannot be told while stripes may come; then it is an error.
+    // A gap is not an error while stripes may join. Then it is.
     first.write_all(&frame(3, b"def")).await.unwrap();
     let (mut reader, _writer) = link.into_parts();
     let error = timeout(LONG, reader.read(&mut [0])).await.unwrap();
     assert!(error.unwrap_err().to_string().contains("byte 0 is on none"));
-    // One that comes after that time belongs to nothing, and waits in vain.
+    // A stripe after that time belongs to no link, and waits in vain.
     let late = say(&address, &join(1, 1, 3)).await;
     tokio::select! {
         () = is_hung_up_on(late) => {}
@@ -120,7 +120,7 @@ async fn stripes_join_whether_anybody_waits_for_a_link_or_not() {
     for keeps_listening in [true, false] {
         let mut listener = transport.listen("127.0.0.1:0", &security).await.unwrap();
         let address = listener.local_address();
-        // One is early.
+        // One arrives early.
         let mut early = say(&address, &join(1, 2, 3)).await;
         let nobody = timeout(Duration::from_millis(50), listener.accept()).await;
         assert!(nobody.is_err());
@@ -172,7 +172,7 @@ async fn stripes_join_whether_anybody_waits_for_a_link_or_not() {
         sending.await.unwrap().unwrap();
         drop(reader);
         if !keeps_listening {
-            // Nobody is served any more.
+            // Nothing is accepted any more.
             drop(listener);
             let refused = async {
                 while TcpStream::connect(&address).await.is_ok() {
@@ -190,7 +190,7 @@ async fn stripes_that_do_not_fit_are_dropped_and_cost_the_link_nothing() {
     let security = Security::Plaintext;
     let mut listener = transport.listen("127.0.0.1:0", &security).await.unwrap();
     let address = listener.local_address();
-    // Early ones are judged when the first one comes.
+    // Early stripes are checked when the first one arrives.
     let wrong = [join(1, 1, 3), [&join(1, 1, 2)[..62], &[1; 32]].concat()];
     let mut early = Vec::new();
     for wrong in &wrong {
@@ -258,11 +258,11 @@ async fn links_that_lack_stripes_take_bounded_room() {
     drop(others);
 }
 
-/// A relay that lets one connection through at once, and the others when it is told to.
+/// A relay that forwards one connection at once, and the others on request.
 struct Gate {
     address: String,
     open: Arc<Semaphore>,
-    /// Bytes that each connection has brought back, and what stops it.
+    /// Bytes that each connection has carried back, with a handle that stops it.
     passing: Arc<Mutex<Vec<Passing>>>,
 }
 
@@ -298,14 +298,14 @@ impl Gate {
         this
     }
 
-    /// Returns how many have brought back so much.
+    /// Returns the number of connections that have carried back this many bytes.
     fn busy(&self, bytes: u64) -> usize {
         let passing = self.passing.lock().unwrap();
         let is_busy = |(count, _): &&Passing| count.load(Ordering::Relaxed) >= bytes;
         passing.iter().filter(is_busy).count()
     }
 
-    /// Stops one that has, and not the one that came first.
+    /// Stops a connection that has, other than the first.
     fn cut(&self, bytes: u64) {
         let passing = self.passing.lock().unwrap();
         let mut least: Vec<_> = passing.iter().collect();
@@ -337,7 +337,7 @@ fn pinned() -> (Security, Security) {
     (Security::tls(a, [of_b]), Security::tls(b, [of_a]))
 }
 
-/// Sends so much and waits until it has come.
+/// Sends bytes and waits until they have arrived.
 async fn send(writer: &mut LinkWriter, reader: &mut LinkReader, length: usize) {
     let (data, mut got) = (vec![5; length], vec![0; length]);
     let sent = async {
@@ -350,7 +350,7 @@ async fn send(writer: &mut LinkWriter, reader: &mut LinkReader, length: usize) {
     assert!(got == data);
 }
 
-/// More than handshakes take.
+/// More bytes than handshakes take.
 const BUSY: u64 = 50_000;
 
 #[tokio::test]
@@ -363,7 +363,7 @@ async fn late_stripes_join_a_link_that_works_already() {
         listener.accept(),
         transport.connect(&gate.address, &connecting)
     );
-    // Nobody listens any more.
+    // The listener is dropped.
     drop(listener);
     let (mut near_reader, mut near_writer) = accepted.unwrap().into_parts();
     let (mut far_reader, mut far_writer) = connected.unwrap().into_parts();
@@ -378,7 +378,7 @@ async fn late_stripes_join_a_link_that_works_already() {
         }
     };
     timeout(LONG, all).await.expect("they do not take part");
-    // The fourth comes when one direction is over.
+    // The fourth joins when one direction has ended.
     near_writer.shutdown().await.unwrap();
     assert_eq!(far_reader.read(&mut [0]).await.unwrap(), 0);
     gate.open.add_permits(1);
@@ -447,7 +447,7 @@ async fn peers_without_an_identity_are_rejected_and_cost_a_growing_link_nothing(
     let (listening, connecting) = pinned();
     let mut listener = transport.listen("127.0.0.1:0", &listening).await.unwrap();
     let address = listener.local_address();
-    // A link that still grows.
+    // A link that can still grow.
     let gate = Gate::before(address.clone()).await;
     let (accepted, connected) = tokio::join!(
         listener.accept(),
@@ -463,7 +463,7 @@ async fn peers_without_an_identity_are_rejected_and_cost_a_growing_link_nothing(
     ] {
         is_hung_up_on(say(&address, &nonsense).await).await;
     }
-    // The link gets its stripes all the same.
+    // The link still gets its stripes.
     gate.open.add_permits(3);
     let all = async {
         while gate.busy(BUSY) < 3 {

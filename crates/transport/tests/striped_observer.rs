@@ -1,4 +1,4 @@
-//! An observer on the path who copies what a connector sends.
+//! Tests of an observer on the path that copies the connector's data.
 
 use std::{
     io,
@@ -18,13 +18,13 @@ use transpute_transport::{
 /// Connections of the link.
 const CONNECTIONS: u8 = 5;
 
-/// Bytes of a connection that the observer keeps: more than handshake and join.
+/// Number of bytes of a connection that the observer keeps: more than handshake and join.
 const KEPT: usize = 16 << 10;
 
-/// Bounds a test that would hang.
+/// Time limit of a test that would hang.
 const LONG: Duration = Duration::from_secs(20);
 
-/// A relay that keeps what each connection brings from the connector.
+/// A relay that keeps the data of each connection from the connector.
 #[derive(Clone, Default)]
 struct Observer(Arc<Mutex<Vec<Vec<u8>>>>);
 
@@ -72,21 +72,21 @@ impl Observer {
         copy.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// Returns the copies of connections that have brought more than handshake and join.
+    /// Returns the copies of connections that have carried more than handshake and join.
     fn copies(&self) -> Vec<Vec<u8>> {
         let copies = self.0.lock().unwrap();
         (copies.iter().filter(|copy| copy.len() == KEPT).cloned()).collect()
     }
 }
 
-/// Plays a copy to the listener, which must reject it.
+/// Sends a copy to the listener, which must reject it.
 async fn replay(target: &str, copy: &[u8]) {
     let mut stream = TcpStream::connect(target).await.unwrap();
-    // The listener may hang up before it has everything.
+    // The listener may close before it has received everything.
     let _ = stream.write_all(copy).await;
     let mut answer = Vec::new();
     let ended = timeout(LONG, stream.read_to_end(&mut answer)).await;
-    // It hangs up cleanly or with a reset.
+    // It closes cleanly or with a reset.
     let _ = ended.expect("the listener accepts a copy");
 }
 
@@ -103,8 +103,8 @@ async fn send(writer: &mut LinkWriter, reader: &mut LinkReader, bytes: usize) {
     read.expect("the link stalls").unwrap();
 }
 
-/// A copy of a connection is accepted neither while its link grows nor later, and costs the link
-/// nothing.
+/// A copy of a connection is accepted neither while its link grows nor later, and does not affect
+/// the link.
 #[tokio::test]
 async fn a_copied_connection_is_worthless() {
     let mut options = StripedOptions::default();

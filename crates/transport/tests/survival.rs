@@ -1,9 +1,9 @@
-//! What the transports survive on real sockets: two processes in network namespaces of their own,
-//! and between them an emulated path that loses, reorders, doubles, goes dark or becomes narrower.
-//! Whatever it does, no byte may be missing or altered, and nothing may hang.
+//! Tests of the transports over real sockets and faulty paths: two processes in network namespaces
+//! of their own, and between them an emulated path that loses, reorders, duplicates, is interrupted
+//! or becomes narrower. For any fault, no byte may be missing or altered, and nothing may hang.
 //!
-//! Needs root or user namespaces, and `/dev/net/tun`; says so where it cannot run. Every transport,
-//! and more data:
+//! They need root or user namespaces, and `/dev/net/tun`, and report if they cannot run. All
+//! transports, with more data:
 //!
 //! ```text
 //! ROUNDS=3 TRANSPORTS=rudp,quic cargo test --release -p transpute-transport --test survival -- --ignored --nocapture
@@ -28,7 +28,7 @@ use transpute_transport::{Identity, Link, LinkReader, LinkWriter, Registry, Secu
 /// The path without its fault: 20 MB take 1.6 s.
 const PATH: &str = "rtt_ms = 30\nrate_mbit = 100\n";
 
-/// A fault, and how many megabytes each way it takes to meet it.
+/// A fault, and the number of megabytes in each direction that are needed to meet it.
 struct Fault {
     name: &'static str,
     toml: &'static str,
@@ -56,8 +56,8 @@ const BLACKOUT: Fault = Fault::new(
     "changes = [{ at_s = 0.8, loss = 1.0 }, { at_s = 5.8, loss = 0.0 }]",
     20,
 );
-/// What TCP survives for sure: how it counts its own silence leaves it little of the 8 s after
-/// which it gives a peer up.
+/// The interruption that TCP survives reliably. TCP's own timers leave it little of the 8 s after
+/// which it gives up a peer.
 const SHORT_BLACKOUT: Fault = Fault::new(
     "3 s blackout",
     "changes = [{ at_s = 0.8, loss = 1.0 }, { at_s = 3.8, loss = 0.0 }]",
@@ -75,7 +75,7 @@ const NARROW_TOLD: Fault = Fault::new(
 );
 const FAULTS: [Fault; 5] = [LOSS, DISORDER, BLACKOUT, NARROW, NARROW_TOLD];
 
-/// What takes longer is too slow to be waited for.
+/// Maximum duration of a run.
 const ENOUGH: Duration = Duration::from_secs(60);
 
 #[test]
@@ -104,7 +104,7 @@ fn tcp_survives_disorder() {
     survives("tcp", &DISORDER);
 }
 
-/// With the retries that Linux allows from 6.15 on to be bounded.
+/// With the bounded retransmission interval that Linux supports from 6.15 on.
 #[test]
 fn tcp_survives_a_blackout() {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
@@ -120,8 +120,8 @@ fn tcp_survives_a_blackout() {
     survives("tcp", &SHORT_BLACKOUT);
 }
 
-/// The table of the documentation. What is not survived must end with an error in time, and never
-/// with altered data.
+/// Makes the table in the documentation. A fault that ends the link must give an error in time, and
+/// never altered data.
 #[test]
 #[ignore = "slow: cargo xtask slow-tests"]
 fn what_every_transport_survives() {
@@ -158,8 +158,8 @@ fn survives(transport: &str, fault: &Fault) {
 const ALTERED: &str = "altered";
 const HUNG: &str = "hangs";
 
-/// Has two parties exchange data over a path with a fault; returns how long that took, or what each
-/// of them says. `None`: labs do not work here.
+/// Lets two parties exchange data over a path with a fault. Returns the duration, or the messages
+/// of the parties. `None` if labs do not work here.
 fn run(transport: &str, fault: &Fault, seed: u64) -> Option<Result<f64, String>> {
     let text = format!("{PATH}seed = {seed}\n{}", fault.toml);
     let scenario = Scenario::parse(&text, "survival").unwrap();
@@ -189,12 +189,12 @@ fn run(transport: &str, fault: &Fault, seed: u64) -> Option<Result<f64, String>>
     })
 }
 
-/// Waits for a party, and returns how many seconds it took or what it has to complain about.
+/// Waits for a party. Returns its duration in seconds, or its error.
 fn end(mut party: Child, started: Instant) -> Result<f64, String> {
     let status: Option<ExitStatus> = loop {
         match party.try_wait().unwrap() {
             Some(status) => break Some(status),
-            // It is given half of that to make the link.
+            // Half of that is for making the link.
             None if started.elapsed() > 2 * ENOUGH => {
                 party.kill().unwrap();
                 party.wait().unwrap();
@@ -217,7 +217,7 @@ fn end(mut party: Child, started: Instant) -> Result<f64, String> {
 const ROLE: &str = "SURVIVAL_ROLE";
 const SAYS: &str = "party: ";
 
-/// One of the two parties, in a process of its own. Does nothing as a test of its own.
+/// Runs one of the two parties, in a process of its own. Does nothing as a test of its own.
 #[test]
 fn party() {
     let Ok(role) = std::env::var(ROLE) else {
@@ -239,13 +239,13 @@ fn party() {
         Err(reason) => reason.clone(),
     };
     eprintln!("{SAYS}{said}");
-    // The other one may still wait to hear that everything has arrived. Of a process that ends with
-    // its last byte it learns only that it is gone if the path swallows the last packets.
+    // The other party may still wait for the last acknowledgement. If the path loses the last
+    // packets of a process that has exited, the other one only learns that it is gone.
     thread::sleep(Duration::from_secs(1));
     std::process::exit(i32::from(result.is_err()));
 }
 
-/// Makes the link. A connector tries again: the path may swallow a whole handshake.
+/// Makes the link. A connector retries, because the path may lose a whole handshake.
 async fn link(transport: &str, address: &str, is_listening: bool) -> Result<Link, String> {
     const PATIENCE: Duration = Duration::from_secs(20);
     let transport = Registry::with_builtins().get(transport).unwrap();
@@ -271,7 +271,7 @@ async fn link(transport: &str, address: &str, is_listening: bool) -> Result<Link
     }
 }
 
-/// Sends and receives so many bytes at once, and returns how many seconds that took.
+/// Sends and receives bytes concurrently. Returns the duration in seconds.
 async fn exchange(link: Link, bytes: usize) -> Result<f64, String> {
     let started = Instant::now();
     let (mut reader, mut writer) = link.into_parts();
@@ -325,8 +325,7 @@ async fn receive(reader: &mut LinkReader, bytes: usize, arrived: &mut usize) -> 
 
 const BLOCK: usize = 64 * 1024;
 
-/// Fills a buffer with bytes that differ everywhere: those of words of eight, from the top of
-/// multiples of an odd number.
+/// Fills a buffer with bytes that differ everywhere: the upper bytes of multiples of an odd number.
 fn fill(buffer: &mut Vec<u8>, at: usize, length: usize) {
     buffer.clear();
     buffer.extend((at..at + length).map(|position| {

@@ -1,4 +1,4 @@
-//! What a party is told when the other side is not what it expected.
+//! Tests of the errors of a party whose peer is not the expected one.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ async fn read_error(link: Link) -> TransportError {
     TransportError::from_io(reader.read(&mut [0; 1]).await.unwrap_err())
 }
 
-/// Listens and lets strangers be turned away, until the future is done.
+/// Listens, with rejections of unknown peers, until the future completes.
 async fn beside<T>(mut listener: Box<dyn Listener>, future: impl Future<Output = T>) -> T {
     tokio::select! {
         output = future => output,
@@ -96,7 +96,7 @@ async fn a_peer_that_hangs_up_or_says_nothing_is_reported() {
 
     let service = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = service.local_addr().unwrap().to_string();
-    // Not accepted: the kernel completes the connection and nobody answers.
+    // Not accepted: the kernel completes the connection and no process answers.
     let error = tcp.connect(&address, &security).await.unwrap_err();
     assert!(
         matches!(&error, TransportError::Handshake(HandshakeError::Timeout { address: named, .. }) if *named == address),
@@ -113,7 +113,7 @@ async fn a_peer_that_hangs_up_or_says_nothing_is_reported() {
     );
 
     let hang_up = async {
-        // The two of before, and the one of now.
+        // The two from before, and the present one.
         for _ in 0..3 {
             let (mut stream, _) = service.accept().await?;
             stream.shutdown().await?;
@@ -135,7 +135,7 @@ async fn a_peer_that_hangs_up_or_says_nothing_is_reported() {
 #[tokio::test]
 async fn addresses_are_named_in_errors() {
     let tcp = Tcp::default();
-    // Bound but not listening, so that nothing else takes the port and connections are refused.
+    // Bound but not listening, so that no other process takes the port and connections are refused.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = socket.local_addr().unwrap().to_string();

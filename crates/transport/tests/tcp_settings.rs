@@ -1,4 +1,4 @@
-//! Congestion control by name, and what a connection's statistics say.
+//! Tests of congestion control by name, and of a connection's statistics.
 #![cfg(target_os = "linux")]
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

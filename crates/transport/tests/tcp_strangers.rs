@@ -1,4 +1,4 @@
-//! A listening TCP port survives whoever knocks, in bounded memory and time.
+//! Tests that a listening TCP port survives unauthenticated traffic, in bounded memory and time.
 
 mod parties;
 
@@ -37,7 +37,7 @@ async fn silent_strangers_beyond_the_limit_are_dropped_and_the_peer_is_served() 
         let mut silent = Vec::new();
         for _ in 0..100 {
             let mut stream = TcpStream::connect(&address).await.unwrap();
-            // The start of a plausible greeting, and then nothing.
+            // The start of a plausible first message, and then silence.
             let greeting: &[u8] = if encrypted {
                 b"\x16\x03\x01"
             } else {
@@ -47,8 +47,8 @@ async fn silent_strangers_beyond_the_limit_are_dropped_and_the_peer_is_served() 
             silent.push(stream);
         }
         parties.meet(&address, accepting).await;
-        // The oldest were hung up on: at most the limit, and those after the accepted link, are
-        // still open.
+        // The oldest connections were closed. At most the limit, and those after the accepted link,
+        // are still open.
         let mut hung_up = 0;
         for stream in &mut silent {
             let mut rest = Vec::new();
@@ -69,7 +69,7 @@ async fn a_stranger_that_trickles_bytes_is_cut_off_at_the_deadline() {
     let parties = parties(true);
     let (address, accepting) = parties.listen().await;
     let mut slow = TcpStream::connect(&address).await.unwrap();
-    // A handshake record of 16 KiB, one byte at a time; it would take minutes.
+    // A handshake record of 16 KiB, one byte at a time, would take minutes.
     let mut written = slow
         .write_all(b"\x16\x03\x01\x40\x00\x01\x00\x3f\xfc")
         .await;
@@ -79,7 +79,8 @@ async fn a_stranger_that_trickles_bytes_is_cut_off_at_the_deadline() {
             written = slow.write_all(&[3]).await;
         }
     };
-    // 2 s of handshake, 1 s of farewell; the bound only keeps a failing test from hanging.
+    // 2 s of handshake and 1 s for reading the refusal. The limit only prevents a failing test from
+    // hanging.
     tokio::time::timeout(Duration::from_secs(60), trickle)
         .await
         .unwrap();
@@ -92,12 +93,12 @@ async fn endless_garbage_does_not_grow_memory() {
     for encrypted in [true, false] {
         let parties = parties(encrypted);
         let (address, accepting) = parties.listen().await;
-        // Whatever is allocated once is there before the first measurement.
+        // One-time allocations happen before the first measurement.
         flood(&address, encrypted, 20).await;
         let before = parties::resident_bytes();
         flood(&address, encrypted, 400).await;
         let grown = parties::resident_bytes().saturating_sub(before);
-        // 400 strangers with up to 64 KiB each would be 25 MB if anything were kept.
+        // 400 connections with up to 64 KiB each would be 25 MB if they were kept.
         assert!(grown < 8 << 20, "grew by {grown}, encrypted: {encrypted}");
         parties.meet(&address, accepting).await;
     }
@@ -111,11 +112,11 @@ async fn flood(address: &str, encrypted: bool, strangers: u32) {
         let mut bytes = vec![0; 64 * 1024];
         random.fill_bytes(&mut bytes);
         if encrypted && index % 2 == 0 {
-            // Garbage that goes through record parsing: a fragment of a client hello that claims to
-            // be huge.
+            // Garbage that passes the parser of records: a fragment of a client hello that claims
+            // to be huge.
             bytes[..9].copy_from_slice(b"\x16\x03\x01\x40\x00\x01\x00\xff\xff");
         }
-        // The listener may hang up at any byte.
+        // The listener may close at any byte.
         let _ = stream.write_all(&bytes).await;
         let _ = stream.shutdown().await;
     }
@@ -138,7 +139,7 @@ async fn dropping_the_listener_hangs_up_on_strangers() {
     );
     drop(listener);
     let mut rest = Vec::new();
-    // Ends, cleanly or with a reset.
+    // The stream ends, cleanly or with a reset.
     let _ = stranger.read_to_end(&mut rest).await;
     assert!(rest.is_empty());
     assert!(matches!(

@@ -1,5 +1,4 @@
-//! UDP without repair passes the conformance suite where nothing is lost, and says so where
-//! something is.
+//! Tests that UDP without repair passes the conformance suite without loss, and reports a loss.
 
 #![cfg(unix)]
 
@@ -16,7 +15,8 @@ use transpute_transport::{
     conformance::{self, Mode, Port},
 };
 
-/// Slow enough for the socket buffers of any system: this transport does not survive a full one.
+/// Slow enough for the socket buffers of any system, because this transport does not survive a full
+/// one.
 const PACED: &str = "udp:rate=400m";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,11 +1,11 @@
-//! A policy that always picks the same transport.
+//! A policy that always chooses the same transport.
 
 use transpute_transport::{
     Registry, Security, TransportError,
     auto::{self, AutoOptions, Pick, Policy, Progress, Won},
 };
 
-/// Picks the same transport whatever the race has learnt.
+/// A policy that always chooses the same transport.
 pub(crate) struct Always(pub(crate) Pick);
 
 impl Policy for Always {
@@ -14,7 +14,7 @@ impl Policy for Always {
     }
 }
 
-/// Races with a policy that always picks the same transport.
+/// Races with a policy that always chooses the same transport.
 pub(crate) async fn race_for(
     pick: &str,
     address: &str,
@@ -24,7 +24,7 @@ pub(crate) async fn race_for(
     race_among(pick, address, security, options, &Registry::with_builtins()).await
 }
 
-/// Races between the transports of a registry with a policy that always picks the same one.
+/// Races between the transports of a registry with a policy that always chooses the same one.
 pub(crate) async fn race_among(
     pick: &str,
     address: &str,

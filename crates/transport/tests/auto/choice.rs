@@ -1,5 +1,5 @@
-//! Each transport can be picked and carries what a link carries, and whatever is not a choice is
-//! refused.
+//! Tests that each transport can be chosen and carries data, and that messages other than a choice
+//! are rejected.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn pick(text: &str) -> Pick {
     Pick::from(text)
 }
 
-/// Returns whether the error says that the peer uses another transport.
+/// Returns whether the error states that the peer uses another transport.
 fn is_told(error: &TransportError) -> bool {
     matches!(
         error.root(),
@@ -45,7 +45,7 @@ fn is_told(error: &TransportError) -> bool {
     )
 }
 
-/// Waits for both sides of a link that is picked.
+/// Waits for both sides of a link with this choice.
 async fn meet(listener: &mut AutoListener, security: &Security, choice: &str) -> (Accepted, Link) {
     let address = listener.local_address();
     let (accepted, won) = tokio::join!(
@@ -58,7 +58,8 @@ async fn meet(listener: &mut AutoListener, security: &Security, choice: &str) ->
     (accepted, won.link)
 }
 
-/// Carries messages as a session does: some there, some back, a bulk one way, and the ends.
+/// Exchanges messages as a session does: some in each direction, a large transfer in one, and the
+/// ends.
 async fn converse(near: Link, far: Link) {
     let (near_stats, far_stats) = (near.stats(), far.stats());
     let (mut from_far, mut to_far) = near.into_parts();
@@ -162,7 +163,7 @@ async fn either_side_may_use_a_transport_by_its_name() {
         let racing = race_for(name, &address, &b, patient());
         let (accepted, won) = tokio::join!(listener.accept(), racing);
         converse(won.unwrap().link, accepted.unwrap()).await;
-        // Only a link would be accepted, and a probe is none.
+        // Only a link would be accepted, and a probe is not one.
         let error = tokio::select! {
             probed = auto::probe(&address, &b, patient()) => probed.unwrap_err(),
             accepted = listener.accept() => panic!("{accepted:?}"),
@@ -176,9 +177,9 @@ async fn only_what_is_offered_can_be_picked() {
     let (listening, connecting) = pinned();
     let mut listener = bind(&listening, Offer::of(["tcp"]).unwrap()).await;
     let address = listener.local_address();
-    // A listener that needs no UDP takes none.
+    // A listener that needs no UDP binds no UDP port.
     drop(UdpSocket::bind(&address).await.unwrap());
-    // A policy that waits for a transport that is not offered gets the first one that is up.
+    // A policy that waits for a transport that is not offered gets the first established one.
     for choice in ["rudp", "quic"] {
         let racing = race_for(choice, &address, &connecting, patient());
         let (accepted, won) = tokio::join!(listener.next(), racing);
@@ -205,7 +206,7 @@ async fn only_what_is_offered_can_be_picked() {
         ),
         "{error}"
     );
-    // Nothing of what is offered takes part.
+    // None of the offered transports takes part.
     let mut registry = Registry::new();
     registry.register(Arc::new(Quic::default())).unwrap();
     let racing = race_among("quic", &address, &connecting, patient(), &registry);
@@ -256,7 +257,7 @@ async fn a_peer_with_another_transport_is_told_so() {
     assert!(is_told(&error), "{error}");
 }
 
-/// Garbage at both ports while several transports carry links of one listener.
+/// Sends garbage to both ports while several transports carry links of one listener.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn links_of_several_transports_coexist_amid_garbage() {
     let (listening, connecting) = pinned();
@@ -298,7 +299,7 @@ async fn links_of_several_transports_coexist_amid_garbage() {
         garbage.await.unwrap();
     };
     beside(&mut listener, talking).await;
-    // And it still accepts links.
+    // It still accepts links.
     let (accepted, link) = meet(&mut listener, &connecting, "quic").await;
     converse(link, accepted.link).await;
 }

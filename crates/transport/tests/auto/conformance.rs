@@ -1,4 +1,5 @@
-//! Whatever is picked passes the conformance suite, with everything else tried beside it.
+//! Every transport that `auto` chooses passes the conformance suite, while all others are tried
+//! too.
 
 use transpute_transport::conformance::{self, Mode, Port};
 

@@ -16,7 +16,7 @@ mod replays;
 
 use transpute_transport::auto::AutoListener;
 
-/// Serves a listener that is not to accept a link until the future is done.
+/// Serves a listener that must not accept a link, until the future completes.
 async fn beside<T>(listener: &mut AutoListener, future: impl Future<Output = T>) -> T {
     tokio::select! {
         output = future => output,

@@ -1,4 +1,4 @@
-//! The messages of `auto` byte by byte, and the errors where they are nonsense.
+//! Tests of the messages of `auto` byte by byte, and of the errors of malformed ones.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{always::race_among, beside};
 const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
 const ALL: &[u8] = b"tpoffer3\x14\x00tcp,tcp-striped,rudp\x00\x00";
 
-/// Speaks the protocol of docs/protocol.md byte by byte, to a listener that offers everything.
+/// Sends bytes of the protocol in docs/protocol.md to a listener that offers all transports.
 async fn say(address: &str, words: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(&[PREAMBLE, words].concat()).await.unwrap();
@@ -32,7 +32,7 @@ async fn what_is_said_is_what_the_document_says() {
         .await
         .unwrap();
     let address = listener.local_address();
-    // Picked twice: the second time is part of the conversation.
+    // Chosen twice: the second time is part of the data.
     let twice = b"tpchose2\x03tcptpchose2\x03tcp";
     let (accepted, mut stream) = tokio::join!(listener.next(), say(&address, twice));
     let accepted = accepted.unwrap();
@@ -65,7 +65,7 @@ async fn what_is_said_is_what_the_document_says() {
         assert_eq!(got.first().copied(), answer, "{}", words.escape_ascii());
         assert!(got.len() <= 1);
     }
-    // A stripe that belongs to nothing is not taken for a link.
+    // A stripe without a link is not taken for a link.
     let lonely = [&b"tpstrip3"[..], &[7; 16], &[0, 1], &[0; 32]].concat();
     let refused = async {
         let mut stream = say(&address, &lonely).await;
@@ -74,8 +74,8 @@ async fn what_is_said_is_what_the_document_says() {
     beside(&mut listener, refused).await;
 }
 
-/// A listener of which only the bytes are real, and the error of a connector that races for `tcp`
-/// there.
+/// Runs a listener that sends only these bytes. Returns the error of a connector that races for
+/// `tcp` there.
 async fn race_against(bytes: &[u8], tcp: TcpOptions) -> TransportError {
     let mut registry = Registry::new();
     registry.register(Arc::new(Tcp::new(tcp))).unwrap();
@@ -120,7 +120,7 @@ async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
             "{error}"
         );
     }
-    // A listener that sends nothing is not waited for without end.
+    // A silent listener is waited for with a time limit.
     let mut options = TcpOptions::default();
     options.handshake_timeout = Duration::from_millis(100);
     let error = race_against(b"", options).await;
@@ -134,7 +134,7 @@ async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
     );
 }
 
-/// A listener that refuses after all is found out at the first read.
+/// A late refusal of the listener is reported by the first read.
 #[tokio::test]
 async fn a_refusal_is_read_in_front_of_the_first_byte() {
     let bytes = [PREAMBLE, ALL, &[1]].concat();

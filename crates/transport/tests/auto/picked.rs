@@ -1,4 +1,4 @@
-//! A transport that races several and always picks the same one.
+//! A transport that races several and always chooses the same one.
 
 use async_trait::async_trait;
 use transpute_transport::{
@@ -8,7 +8,7 @@ use transpute_transport::{
 
 use crate::{always::Always, meeting::patient};
 
-/// Everything is tried, and this becomes the link.
+/// Tries all transports, and makes this one the link.
 pub(crate) struct Picked(pub(crate) &'static str);
 
 #[async_trait]
@@ -38,7 +38,7 @@ impl Transport for Picked {
         Ok(won.link)
     }
 }
-/// Forgets which of several transports had an error.
+/// Removes the name of the transport from an error.
 fn plain(error: &TransportError) -> TransportError {
     match error.root() {
         TransportError::Handshake(HandshakeError::WrongPeer { expected, found }) => {

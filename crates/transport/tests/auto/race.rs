@@ -1,4 +1,5 @@
-//! What a race does while connections come up, fail or keep silent, and when it asks its policy.
+//! Tests of a race while connections are established, fail or stay silent, and of the calls of its
+//! policy.
 
 use std::{
     sync::{Arc, Mutex, atomic::Ordering},
@@ -19,7 +20,7 @@ use crate::{
     relay,
 };
 
-/// Decides by a function, and keeps what it was asked with.
+/// A policy that decides by a function and records its inputs.
 struct By<F>(F, Mutex<Vec<Progress>>);
 
 fn by<F: Fn(&Progress) -> Option<Pick>>(decide: F) -> By<F> {
@@ -58,8 +59,8 @@ async fn the_policy_is_asked_once_for_each_change() {
     let (listening, connecting) = pinned();
     let mut listener = bind(&listening, Offer::all()).await;
     let address = listener.local_address();
-    // Where a policy never picks, the first transport that is up counts, once all have come up or
-    // failed.
+    // If a policy never chooses, the first established transport is taken after all are established
+    // or have failed.
     let policy = by(|_| None);
     let racing = auto::race(&address, &connecting, patient(), &policy);
     let (accepted, won) = tokio::join!(listener.next(), racing);
@@ -101,7 +102,7 @@ async fn a_near_listener_is_connected_to_over_tcp_alone() {
         let won = won.unwrap();
         let asked = policy.1.into_inner().unwrap();
         let was_near = won.progress.tcp_rtt.unwrap() < PathClass::SAME_LAN_LIMIT;
-        // A busy machine may answer after UDP has begun.
+        // A busy machine may answer after UDP has started.
         if was_near && asked[0].elapsed < PathClass::SAME_LAN_LIMIT {
             assert_eq!(won.progress.stage("rudp").is_pending(), picks_at_once);
             let rudp = won.progress.stage("rudp").up().map(|report| report.after);
@@ -134,8 +135,8 @@ async fn blocked_udp_costs_no_more_than_tcp_takes() {
             "{error}"
         );
         let tcp = won.progress.stage("tcp").up().unwrap();
-        // Half a round trip of this path is less than the least that is waited; the rest is for a
-        // busy machine.
+        // Half a round trip of this path is less than the minimum wait. The rest is for a busy
+        // machine.
         let waited = won.progress.elapsed - tcp.after;
         let least = Duration::from_millis(10);
         assert!(
@@ -146,7 +147,7 @@ async fn blocked_udp_costs_no_more_than_tcp_takes() {
     }
 }
 
-/// Half a round trip of this path is no time to give up the only way there is.
+/// Half a round trip of this path is not enough time to give up the only transport.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_over_udp_may_be_late_where_nothing_else_is_offered() {
     let (listening, connecting) = pinned();
@@ -180,15 +181,15 @@ async fn an_answer_over_udp_may_be_late_where_nothing_else_is_offered() {
     }
 }
 
-/// A listener, or somebody on the path, that keeps silent on one connection does not hold up the
-/// choice of another.
+/// A listener or an attacker that stays silent on one connection does not delay the choice of
+/// another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silence_on_one_connection_does_not_hold_up_the_others() {
     let (listening, connecting) = pinned();
     let mut listener = bind(&listening, Offer::all()).await;
     let relay = relay::relay(&listener.local_address()).await;
     relay.faults.mute.store(true, Ordering::Relaxed);
-    // The policy wants TCP, which never comes up.
+    // The policy prefers TCP, which never connects.
     let mut options = AutoOptions::default();
     options.choice_timeout = Duration::from_millis(500);
     let began = Instant::now();
@@ -213,7 +214,7 @@ async fn a_probe_waits_for_everything_and_picks_nothing() {
     options.choice_timeout = Duration::from_secs(1);
     let probing = auto::probe(&relay.address, &connecting, options);
     let (visit, progress) = tokio::join!(listener.next_visit(), probing);
-    // The listener takes notice of it.
+    // The listener detects it.
     assert!(visit.unwrap().is_none());
     let progress = progress.unwrap();
     assert!(progress.stage("tcp").up().is_some() && progress.stage("quic").up().is_some());
@@ -224,7 +225,7 @@ async fn a_probe_waits_for_everything_and_picks_nothing() {
     {
         assert!(train.received <= train.sent && train.error_permille <= 1000);
     }
-    // Where UDP is blocked it waits long enough to be sure of it.
+    // If UDP is blocked, it waits long enough to be sure.
     relay.faults.cut.store(true, Ordering::Relaxed);
     let probing = auto::probe(&relay.address, &connecting, options);
     let progress = beside(&mut listener, probing).await.unwrap();
@@ -245,8 +246,8 @@ async fn a_peer_that_picks_nothing_is_dropped() {
     let bound = AutoListener::bind_among("127.0.0.1:0", &listening, offer, &registry).await;
     let mut listener = bound.unwrap();
     let address = listener.local_address();
-    // It thinks until both connections are dropped: whatever it picks then breaks, at the first
-    // read if not before.
+    // The policy waits until both connections are dropped. Its choice then fails, at the latest at
+    // the first read.
     let policy = by(|progress: &Progress| {
         if progress.stage("tcp").up().is_none() || progress.stage("quic").up().is_none() {
             return None;
@@ -267,7 +268,8 @@ async fn a_peer_that_picks_nothing_is_dropped() {
 #[tokio::test]
 async fn a_port_that_nobody_listens_on_is_reported_at_once() {
     let (near, _) = pinned();
-    // The system assigns no port as low as this, to this end neither: TCP would connect to itself.
+    // The system does not assign a port as low as this, also not to this end. Otherwise TCP could
+    // connect to itself.
     let address = "127.0.0.1:1";
     let began = Instant::now();
     let options = AutoOptions::default();

@@ -1,5 +1,5 @@
-//! What was recorded of a connection and is sent again, from elsewhere: it is not answered beyond
-//! what a greeting is, and changes nothing.
+//! Tests of recorded packets that are replayed from another address: the answer is limited, and
+//! nothing changes.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use crate::{
     relay,
 };
 
-/// Far beyond what any of this takes: a hang, not a slow machine.
+/// Far more than any of this takes, so that only a hang exceeds it.
 const FOREVER: Duration = Duration::from_secs(60);
 
-/// Sends datagrams from an address of its own, several times. Returns bytes sent and bytes that
-/// came back.
+/// Sends datagrams from an address of its own, several times. Returns the numbers of bytes sent and
+/// received.
 async fn replay(target: &str, datagrams: &[Vec<u8>]) -> (usize, usize) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let (mut sent, mut came) = (0, 0);
@@ -39,14 +39,14 @@ async fn replay(target: &str, datagrams: &[Vec<u8>]) -> (usize, usize) {
             }
         }
     }
-    // What is sent at once, and what a timer sends again.
+    // Answers that are sent at once, and retransmissions.
     while let Ok(Ok(length)) = timeout(Duration::from_secs(1), socket.recv(&mut buffer)).await {
         came += length;
     }
     (sent, came)
 }
 
-/// Sends something each way.
+/// Sends something in each direction.
 async fn talk(near: (&mut Reader, &mut Writer), far: (&mut Reader, &mut Writer)) {
     for (writer, reader) in [(near.1, far.0), (far.1, near.0)] {
         writer.write_all(b"hello").await.unwrap();
@@ -65,7 +65,7 @@ fn parts(link: Link) -> ((Reader, Writer), LinkStats) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recorded_datagrams_are_not_answered_again() {
     let (listening, connecting) = pinned();
-    // How many times the bytes of a replay may come back.
+    // The maximum amplification of a replay.
     for (pick, most) in [("quic", 3), ("rudp", 3)] {
         let bound = AutoListener::bind("127.0.0.1:0", &listening, Offer::all()).await;
         let mut listener = bound.unwrap();
@@ -81,11 +81,11 @@ async fn recorded_datagrams_are_not_answered_again() {
         let talked = talk((&mut near.0, &mut near.1), (&mut far.0, &mut far.1));
         timeout(FOREVER, talked).await.unwrap();
         let recorded = std::mem::take(&mut *relay.faults.recorded.lock().unwrap());
-        // RFC 9443: the first byte tells the protocols apart.
+        // RFC 9443: the first byte distinguishes the protocols.
         let is_rudp = |packet: &Vec<u8>| (0x10..0x40).contains(&packet[0]);
         assert!(recorded.len() > 5 && recorded.iter().all(|p| is_rudp(p) == (pick == "rudp")));
 
-        // While the connection is there, and somebody listens to strangers.
+        // While the connection exists and the listener accepts others.
         let before = far_stats.path().wire_bytes_received;
         let (sent, came) = tokio::select! {
             counts = replay(&address, &recorded) => counts,
@@ -93,7 +93,7 @@ async fn recorded_datagrams_are_not_answered_again() {
         };
         assert!(came <= most * sent, "{pick}: {came} for {sent}");
         if pick == "rudp" {
-            // Nothing was counted again, but signs of life since.
+            // Nothing was counted again. Only keep-alives were added.
             let grown = far_stats.path().wire_bytes_received.unwrap() - before.unwrap();
             assert!(grown < sent as u64 / 10, "{grown} of {sent}");
         }
@@ -102,7 +102,7 @@ async fn recorded_datagrams_are_not_answered_again() {
             .await
             .expect("the link works still");
 
-        // And when it is gone.
+        // After the connection has ended.
         drop((near, far));
         let (sent, came) = tokio::select! {
             counts = replay(&address, &recorded) => counts,

@@ -1,4 +1,4 @@
-//! Bulk over fast long paths, from the first packet to the last byte.
+//! Measurement of large transfers over fast long paths, from the first packet to the last byte.
 
 use super::{
     figures::{head, list, median, repetitions, row, transport, warn_of_overruns},
@@ -14,9 +14,9 @@ const RATE_MBIT: f64 = 1000.0;
 
 /// Times of a run, in seconds.
 struct Run {
-    /// From the first packet until the connector has its link.
+    /// Time from the first packet to the connector's link.
     linked: f64,
-    /// From the first packet to the last byte at the listener.
+    /// Time from the first packet to the last byte at the listener.
     arrived: f64,
 }
 

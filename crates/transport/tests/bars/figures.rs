@@ -1,10 +1,10 @@
-//! Reads the settings of a measurement, and computes and prints its figures.
+//! The settings of a measurement, and its figures.
 
 use std::{env, str::FromStr};
 
 use transpute_netem::lab::Lab;
 
-/// Returns how often each cell is measured.
+/// Returns the number of measurements of each cell.
 pub(crate) fn repetitions() -> u32 {
     let repetitions = list("REPETITIONS", &[3])[0];
     assert!(repetitions > 0, "REPETITIONS is 0");
@@ -16,7 +16,7 @@ pub(crate) fn transport() -> String {
     env::var("TRANSPORT").unwrap_or_else(|_| "rudp".into())
 }
 
-/// Reads a list with commas from an environment variable that may replace the default one.
+/// Reads a comma-separated list from an environment variable that may replace the default.
 pub(crate) fn list<T: Copy + FromStr>(name: &str, default: &[T]) -> Vec<T> {
     let Ok(text) = env::var(name) else {
         return default.to_vec();
@@ -28,7 +28,7 @@ pub(crate) fn list<T: Copy + FromStr>(name: &str, default: &[T]) -> Vec<T> {
     text.split(',').map(parse).collect()
 }
 
-/// Returns the median; of an even number of values, the mean of the two in the middle.
+/// Returns the median: the mean of the two middle values of an even number.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
@@ -48,7 +48,7 @@ pub(crate) fn head(names: &[&str]) {
     row(&vec!["--:"; names.len()]);
 }
 
-/// Prints a warning if the emulator was too slow to read packets: the run then was not under the
+/// Prints a warning if the emulator was too slow to read packets. The run then did not have the
 /// conditions of its path.
 pub(crate) fn warn_of_overruns(lab: &mut Lab) {
     let overruns: u64 = lab.overruns().unwrap().iter().sum();

@@ -38,21 +38,21 @@ fn share() {
     share::measure();
 }
 
-/// Is one of the two processes. Does nothing unless the environment names a role.
+/// Runs one of the two processes. Does nothing unless the environment names a role.
 #[test]
 #[ignore = "child of bulk, narrow and share"]
 fn party_process() {
     party::act();
 }
 
-/// Waits for the right to measure: two measurements at once would disturb each other.
+/// Waits for the lock of measurements, because concurrent ones would disturb each other.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a path. `toml`: the scenario without its seed. Each repetition has its own seed, and thus
-/// loses other packets.
+/// Starts a path. `toml` is the scenario without its seed. Each repetition has its own seed, so
+/// other packets are lost.
 fn start(toml: &str, repetition: u32) -> Lab {
     let text = format!("seed = {}\n{toml}", repetition + 1);
     let scenario = Scenario::parse(&text, "bars").unwrap();

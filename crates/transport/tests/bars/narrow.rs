@@ -1,5 +1,5 @@
-//! What a set-up and a first flight lose on a slow path with a short queue, in comparison with the
-//! quic transport.
+//! Measurement of the losses of a set-up and a first flight on a slow path with a short queue,
+//! compared with the `quic` transport.
 
 use std::{
     thread,
@@ -23,16 +23,16 @@ const QUEUE_BYTES: u64 = 32_000;
 /// Pause between two readings of the emulator's counters.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Packets that a run lost to full queues, and how long it took.
+/// Packets that a run lost to full queues, and its duration.
 struct Run {
-    /// To the listener up to one round trip after the connector had its link, without train
-    /// packets.
+    /// Packets to the listener, until one round trip after the connector's link was established,
+    /// without train packets.
     to_listener: f64,
-    /// To the connector in the same time, without train packets.
+    /// Packets to the connector in the same time, without train packets.
     to_connector: f64,
-    /// Train packets of the set-up, in both directions.
+    /// Lost train packets of the set-up, in both directions.
     trains: f64,
-    /// Train packets of the set-up that were sent, in both directions.
+    /// Sent train packets of the set-up, in both directions.
     sent_trains: f64,
     /// All packets of the run.
     total: f64,
@@ -113,7 +113,7 @@ fn run(transport: &str, rtt_ms: f64, repetition: u32) -> Run {
     let ([arrived, listener_sent, listener_got], [linked, connector_sent, connector_got]) = said;
     let first = nanoseconds(lab.party_traffic().first_packet.unwrap());
     warn_of_overruns(&mut lab);
-    // Train packets of the two directions that a queue did not take.
+    // Train packets of the two directions that were lost in a queue.
     let trains: [u64; 2] = [connector_sent - listener_got, listener_sent - connector_got];
     // A packet that finds the queue full is counted when it is sent.
     let end = linked + (rtt_ms * 1e6) as u64;
@@ -130,13 +130,13 @@ fn run(transport: &str, rtt_ms: f64, repetition: u32) -> Run {
     }
 }
 
-/// Reads how many packets found the queues full, up and down, until the run is over; returns when
-/// they grew, in order.
+/// Samples the number of packets that found the queues full, up and down, until the run is over.
+/// Returns the times at which they grew, in order.
 fn watch(view: &View, is_over: impl Fn() -> bool) -> Vec<(u64, [u64; 2])> {
     let mut losses: Vec<(u64, [u64; 2])> = Vec::new();
     loop {
         let is_last = is_over();
-        // A loss is dated at most a pause too late.
+        // The time of a loss is at most one pause too late.
         let time = nanoseconds(SystemTime::now());
         let lost = view.counters().map(|way| way.overflowed_packets);
         if losses.last().map_or([0; 2], |last| last.1) != lost {

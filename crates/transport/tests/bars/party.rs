@@ -1,6 +1,6 @@
 //! The two processes: a listener that receives, and a connector that sends.
 //!
-//! They get their orders through environment variables, and answer with lines on standard error:
+//! Their parameters are in environment variables, and they report lines on standard error, because
 //! the harness writes to standard output. Both stay until the measuring process closes their
 //! standard input, so that neither misses the end of the other. Times are nanoseconds of the
 //! system's clock since 1970, which the emulator uses too.
@@ -32,26 +32,28 @@ const BYTES: &str = "BARS_BYTES";
 const MARKS: &str = "BARS_MARKS";
 const TRAINS: &str = "BARS_TRAINS";
 
-/// What the lines of a party begin with.
+/// Prefix of the lines of a party.
 const SAYS: &str = "party: ";
 
-/// Ends a party that hangs. The runs of `share` are the longest, and take 67 s.
+/// Time limit of a party, in case that it hangs. The runs of `share` are the longest, and take 67
+/// s.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// A prime number of bytes, so that data at a wrong place differ.
+/// A prime number of bytes, so that data at a wrong position differs.
 const PERIOD: usize = 1_000_003;
 
-/// Bytes that a read takes at most.
+/// Maximum number of bytes of a read.
 const READ_SIZE: usize = 256 << 10;
 
-/// What two parties do.
+/// The parameters of two parties.
 pub(crate) struct Orders<'a> {
     pub(crate) transport: &'a str,
     /// Bytes that the connector sends.
     pub(crate) bytes: u64,
-    /// Seconds after its first byte at which the listener says "mark" and how many bytes came.
+    /// Seconds after its first byte at which the listener reports "mark" and the number of received
+    /// bytes.
     pub(crate) marks: &'a [u64],
-    /// Whether both count train packets. That takes a look at every packet: not on fast paths.
+    /// Both count train packets. That inspects every packet, so it is not for fast paths.
     pub(crate) counts_trains: bool,
 }
 
@@ -98,7 +100,7 @@ impl Parties {
         let mut listener = start(SENDER.other(), "listen", &listen_key, &connect_name);
         let [] = listener.wait_for("listening");
         let mut connector = start(SENDER, "connect", &connect_key, &listen_name);
-        // Both have read their keys, and the folder may go.
+        // Both have read their keys, so the folder may be removed.
         let [] = connector.wait_for("connecting");
         Self {
             listener,
@@ -114,7 +116,7 @@ pub(crate) struct Party {
 }
 
 impl Party {
-    /// Waits for a line that begins with this word, and returns the numbers behind it.
+    /// Waits for a line that begins with this word. Returns the numbers after it.
     pub(crate) fn wait_for<const N: usize>(&mut self, word: &str) -> [u64; N] {
         let mut other = String::new();
         loop {
@@ -138,7 +140,7 @@ impl Drop for Party {
     }
 }
 
-/// Returns a time as the parties state it.
+/// Converts a time to the form in the parties' lines.
 pub(crate) fn nanoseconds(time: SystemTime) -> u64 {
     // Fits until the year 2554.
     time.duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
@@ -149,7 +151,7 @@ fn say(word: &str, numbers: &[u64]) {
     eprintln!("{SAYS}{word} {}", numbers.join(" "));
 }
 
-/// Does the work of a party, if this process is one.
+/// Runs a party, if this process is one.
 pub(crate) fn act() {
     let Ok(role) = env::var(ROLE) else { return };
     let variable = |name| env::var(name).unwrap();
@@ -182,7 +184,7 @@ pub(crate) fn act() {
             let [sent, came] = trains();
             say("sent", &[linked, sent, came]);
         }
-        // The runtime goes on meanwhile, for what the transport still has to do.
+        // The runtime continues, for the remaining work of the transport.
         let wait = || std::io::stdin().read_to_end(&mut Vec::new());
         tokio::task::spawn_blocking(wait).await.unwrap().unwrap();
     };
@@ -195,7 +197,7 @@ pub(crate) fn act() {
     assert!(done.is_ok(), "not done after {TIME_LIMIT:?}");
 }
 
-/// Sends so many bytes, and waits until the peer has them.
+/// Sends bytes, and waits until the peer has them.
 async fn send(link: Link, bytes: u64, pattern: &[u8]) {
     let (mut reader, mut writer) = link.into_parts();
     let mut left = bytes;
@@ -209,7 +211,7 @@ async fn send(link: Link, bytes: u64, pattern: &[u8]) {
     assert_eq!(read, 0, "the listener sent something");
 }
 
-/// Receives so many bytes and the end of the stream, and returns when the last byte came.
+/// Receives bytes and the end of the stream. Returns the time of the last byte.
 async fn receive(link: Link, bytes: u64, pattern: &[u8], marks: &[u64]) -> u64 {
     let (mut reader, mut writer) = link.into_parts();
     let mut buffer = vec![1; READ_SIZE];
@@ -236,7 +238,7 @@ async fn receive(link: Link, bytes: u64, pattern: &[u8], marks: &[u64]) -> u64 {
     arrived
 }
 
-/// Compares bytes with those that were sent at this place.
+/// Compares bytes with the sent ones at this position.
 fn check(mut bytes: &[u8], position: u64, pattern: &[u8]) {
     let mut place = (position % pattern.len() as u64) as usize;
     while !bytes.is_empty() {
@@ -248,7 +250,7 @@ fn check(mut bytes: &[u8], position: u64, pattern: &[u8]) {
     }
 }
 
-/// Returns the bytes that are sent over and over.
+/// Returns the bytes that are sent repeatedly.
 fn pattern() -> Vec<u8> {
     let byte = |place: u64| (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
     (0..PERIOD as u64).map(byte).collect()

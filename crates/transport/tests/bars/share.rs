@@ -1,4 +1,4 @@
-//! The share of one flow that competes with one TCP flow with cubic.
+//! Measurement of the share of one flow that competes with one TCP flow with cubic.
 
 use std::{
     io::{Read as _, Write as _},
@@ -22,10 +22,10 @@ use super::{
 /// The emulated paths: (rate in Mbit/s, round-trip time in ms).
 const PATHS: [(f64, f64); 2] = [(100.0, 40.0), (20.0, 110.0)];
 
-/// Seconds after the first byte between which the bytes of both flows count.
+/// Seconds after the first byte between which the bytes of both flows are counted.
 const MARKS: [u64; 2] = [5, 65];
 
-/// Time that TCP gets to find its rate before the other flow starts.
+/// Time for TCP to reach its rate before the other flow starts.
 const HEAD_START: Duration = Duration::from_secs(2);
 
 /// Payload of both flows between the marks, in Mbit/s.
@@ -85,7 +85,7 @@ fn run(transport: &str, rate_mbit: f64, rtt_ms: f64, repetition: u32) -> Run {
     let mut lab = start(&path, repetition);
     let cubic = Cubic::start(&lab);
     thread::sleep(HEAD_START);
-    // More than the path carries until the last mark. The run ends there, and both parties with it.
+    // More than the path carries until the last mark, at which the run ends.
     let bytes = (rate_mbit * 1e6 / 8.0) as u64 * 2 * MARKS[1];
     let mut parties = Parties::start(
         &lab,
@@ -110,7 +110,7 @@ fn run(transport: &str, rate_mbit: f64, rtt_ms: f64, repetition: u32) -> Run {
     }
 }
 
-/// A TCP flow in the direction of the other one, which ends on drop.
+/// A TCP flow in the same direction, which ends on drop.
 struct Cubic {
     sender: TcpStream,
     receiver: TcpStream,

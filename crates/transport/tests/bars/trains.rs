@@ -11,11 +11,11 @@ use std::{
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Kinds of the packets of trains (docs/rudp.md, "Packets"): the connector's have one of their own,
-/// the listener's are handshake packets, of which no others have the size of trains.
+/// Kinds of train packets (docs/rudp.md, "Packets"). The connector's have a kind of their own. The
+/// listener's are handshake packets, of which no others have this size.
 const KINDS: [u8; 2] = [0x34, 0x31];
 
-/// The byte behind the kind: version 3 of the protocol.
+/// The byte after the kind: version 3 of the protocol.
 const VERSION: u8 = 3;
 
 /// Bytes of UDP payload of a train packet.
@@ -29,13 +29,13 @@ const UDP: u8 = 17;
 
 /// Counts the UDP packets of this process from its creation until the process ends.
 pub(crate) struct TrainCounter {
-    /// Packets that this end sent, and those that came.
+    /// Packets that this end sent, and packets that arrived.
     counts: Arc<[AtomicU64; 2]>,
 }
 
 impl TrainCounter {
-    /// Starts to count. `listener`: the address of the listening end; `is_listener`: that is this
-    /// end.
+    /// Starts to count. `listener` is the address of the listening end; `is_listener` states that
+    /// this is it.
     pub(crate) fn start(listener: &str, is_listener: bool) -> Self {
         let listener: SocketAddr = listener.parse().unwrap();
         let all = Protocol::from(i32::from((libc::ETH_P_ALL as u16).to_be()));
@@ -54,7 +54,7 @@ impl TrainCounter {
         Self { counts }
     }
 
-    /// Returns how many train packets this end sent, and how many came.
+    /// Returns the number of train packets that this end sent, and that arrived.
     pub(crate) fn counts(&self) -> [u64; 2] {
         (self.counts.each_ref()).map(|count| count.load(Ordering::Relaxed))
     }

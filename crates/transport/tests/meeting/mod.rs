@@ -1,10 +1,10 @@
-//! What two parties need that connect over one of several transports.
+//! Helpers for two parties that connect over one of several transports.
 
 use std::{sync::Arc, time::Duration};
 
 use transpute_transport::{Identity, Security, auto::AutoOptions};
 
-/// Options for machines that are busy with other tests.
+/// Returns options for machines that are busy with other tests.
 pub(crate) fn patient() -> AutoOptions {
     let mut options = AutoOptions::default();
     options.udp_patience = Duration::from_secs(4);
@@ -12,7 +12,7 @@ pub(crate) fn patient() -> AutoOptions {
     options
 }
 
-/// Two parties that have pinned each other.
+/// Returns two parties that have pinned each other.
 pub(crate) fn pinned() -> (Security, Security) {
     let identity = || Arc::new(Identity::generate().unwrap());
     let (a, b) = (identity(), identity());

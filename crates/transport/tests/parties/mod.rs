@@ -1,4 +1,4 @@
-//! Two parties of whom one listens, and what strangers must not do to them.
+//! Two parties of which one listens, for tests with unknown peers.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::{
 };
 use transpute_transport::{Identity, Link, Listener, Security, Transport};
 
-/// Two parties that know each other.
+/// Two parties that have pinned each other.
 pub(crate) struct Parties {
     pub(crate) transport: Box<dyn Transport>,
     pub(crate) listening: Security,
@@ -30,7 +30,7 @@ impl Parties {
         }
     }
 
-    /// Accepts one link in a task, so that the listener works while strangers are created.
+    /// Accepts one link in a task, so that the listener works while other connections are made.
     pub(crate) async fn listen(&self) -> (String, Accepting) {
         let mut listener = (self.transport)
             .listen("127.0.0.1:0", &self.listening)
@@ -41,7 +41,7 @@ impl Parties {
         (address, accepting)
     }
 
-    /// Links them in spite of everything, and lets one hear from the other.
+    /// Links the parties, and sends data from one to the other.
     pub(crate) async fn meet(&self, address: &str, accepting: Accepting) {
         let link = (self.transport)
             .connect(address, &self.connecting)
@@ -58,7 +58,7 @@ impl Parties {
     }
 }
 
-/// Returns the memory of this process that is in use.
+/// Returns the resident memory of this process.
 #[cfg(target_os = "linux")]
 pub(crate) fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();

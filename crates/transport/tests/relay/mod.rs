@@ -1,5 +1,4 @@
-//! Something between two parties that can go wrong: it forwards a TCP port and a UDP port of the
-//! same number.
+//! A faulty relay between two parties. It forwards a TCP port and a UDP port of the same number.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -16,27 +15,27 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// What the relay does to packets.
+/// The faults of the relay.
 #[derive(Default)]
 pub(crate) struct Faults {
     /// Forwards no UDP.
     pub(crate) cut: AtomicBool,
-    /// Takes TCP connections and forwards nothing of them.
+    /// Accepts TCP connections and forwards nothing on them.
     pub(crate) mute: AtomicBool,
-    /// Drops one of so many UDP packets; zero: none.
+    /// Drops one out of this number of UDP packets; zero for none.
     pub(crate) loss: AtomicU32,
-    /// Forwards a UDP packet in so many milliseconds in each direction, and loses none; zero: at
-    /// once.
+    /// Interval between forwarded UDP packets in each direction, without loss; zero for no
+    /// interval.
     pub(crate) spacing_ms: AtomicU32,
-    /// When the last packet in each direction is forwarded.
+    /// Time at which the last packet in each direction is forwarded.
     last: Mutex<[Option<Instant>; 2]>,
-    /// UDP packets so far, to the service and from it.
+    /// Number of UDP packets so far, to the service and from it.
     seen: [AtomicU32; 2],
-    /// The first UDP packets to the service, as they were.
+    /// The first UDP packets to the service, unchanged.
     pub(crate) recorded: Mutex<Vec<Vec<u8>>>,
 }
 
-/// How many packets are recorded.
+/// Maximum number of recorded packets.
 const MOST_RECORDED: usize = 1000;
 
 pub(crate) struct Relay {
@@ -74,8 +73,8 @@ async fn forward_tcp(listener: TcpListener, service: SocketAddr, faults: Arc<Fau
     }
 }
 
-/// Each of the connector's sockets gets one towards the service, as from a router that translates
-/// addresses.
+/// Forwards UDP. Each of the connector's sockets gets one towards the service, as from a router
+/// that translates addresses.
 async fn forward_udp(relay: UdpSocket, service: SocketAddr, faults: Arc<Faults>) {
     let relay = Arc::new(relay);
     let mut clients = HashMap::new();
@@ -109,7 +108,7 @@ async fn return_udp(
 ) {
     let mut buffer = [0; 2048];
     loop {
-        // An error tells of a packet before it that nobody took.
+        // An error is about an earlier packet to a closed port.
         let Ok(length) = far.recv(&mut buffer).await else {
             continue;
         };
@@ -128,8 +127,7 @@ impl Faults {
         }
     }
 
-    /// Forwards a packet when it is its turn, which is not waited for: nothing is to be lost
-    /// meanwhile.
+    /// Forwards a packet at its time, in the background, so that no other packet is lost.
     async fn in_turn<T: Send>(
         &self,
         direction: usize,
@@ -155,7 +153,7 @@ impl Faults {
         });
     }
 
-    /// Counts a UDP packet to the service (0) or from it (1). Returns whether it passes.
+    /// Counts a UDP packet to the service (0) or from it (1). Returns whether it is forwarded.
     fn passes(&self, direction: usize) -> bool {
         let before = [0, 1].map(|other| {
             let one = u32::from(other == direction);

@@ -1,7 +1,7 @@
-//! A transport through memory, written as a third party would write one, with faults to order.
+//! A transport through memory, written as a third party would write it, with optional faults.
 //!
-//! It only claims to encrypt: identities are exchanged as claims, which is enough to check who is
-//! refused.
+//! It only claims to encrypt. Identities are exchanged as claims, which is enough to test
+//! rejections.
 
 use std::{
     collections::HashMap,
@@ -38,25 +38,25 @@ pub(crate) enum Fault {
     ConnectorTrustsAnyone,
     IgnoresMode,
     StatisticsHoldTheLink,
-    /// A block of bytes overtakes the one before it.
+    /// A block of bytes overtakes the previous one.
     SwapsTwoBlocks,
-    /// No more than eight links at once.
+    /// At most eight links at a time.
     FewLinks,
-    /// What waits in the link is lost when its sender leaves.
+    /// Buffered data is lost when its sender leaves.
     ForgetsOnDrop,
     /// A dropped writer looks like one that was shut down.
     DroppedWriterEnds,
-    /// While one direction waits for its reader, so does the other.
+    /// While one direction waits for its reader, the other one waits too.
     StallSpreads,
-    /// A cut is seen only on a link that has carried nothing.
+    /// A cut is reported only on a link that has carried nothing.
     HidesLateTruncation,
-    /// Links without pins and with them understand one another.
+    /// Links without pins and with them connect.
     IgnoresPinning,
 }
 
 pub(crate) struct Toy {
     fault: Fault,
-    /// One token per link that is open.
+    /// One token per open link.
     open: Arc<()>,
     ports: Arc<Mutex<HashMap<String, mpsc::Sender<Knock>>>>,
 }
@@ -71,7 +71,7 @@ impl Toy {
     }
 }
 
-/// What a connector says of itself, and its end of the pipe for the listener.
+/// The claims of a connector, and its end of the pipe for the listener.
 struct Knock {
     claim: Option<Fingerprint>,
     kind: Kind,
@@ -98,7 +98,7 @@ fn kind(security: &Security) -> Kind {
     }
 }
 
-/// What the other end of a link can see of one.
+/// The part of one end that the other end can see.
 #[derive(Default)]
 struct End {
     completed: AtomicBool,
@@ -174,7 +174,7 @@ impl Transport for Toy {
         let (pipe, theirs) = tokio::io::duplex(capacity);
         let ends = [Arc::default(), Arc::default()];
         let token = Arc::clone(&self.open);
-        // One is the transport's, and each link has one on either side.
+        // One token belongs to the transport, and each link has one on either side.
         if self.fault == Fault::FewLinks && Arc::strong_count(&token) > 2 * 8 + 2 {
             return Err(nobody());
         }
@@ -356,7 +356,7 @@ struct ToyWriter {
     far: Arc<End>,
     position: usize,
     kept: Vec<u8>,
-    /// When to look again at what is no event.
+    /// Time of the next check of a condition without an event.
     again: Pin<Box<Sleep>>,
     _token: Arc<()>,
 }
@@ -366,7 +366,7 @@ impl Drop for ToyWriter {
         self.near.gone.store(true, Ordering::SeqCst);
         if self.fault == Fault::DroppedWriterEnds {
             self.near.completed.store(true, Ordering::SeqCst);
-            // The pipe makes nobody wait here.
+            // The pipe never blocks here.
             let mut cx = Context::from_waker(std::task::Waker::noop());
             let _ = Pin::new(&mut *self.writer.lock().unwrap()).poll_shutdown(&mut cx);
         }
