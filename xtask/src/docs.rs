@@ -1,7 +1,7 @@
 //! Checks the links of the documents, and builds them as a book.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     error::Error,
     fs, io,
     path::{Component, Path, PathBuf},
@@ -11,9 +11,10 @@ use std::{
 /// The page that lists all others in the order of the book.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Checks all links, and builds the book if mdBook is installed.
+/// Checks all links and tables of fields, and builds the book if mdBook is installed.
 pub(crate) fn run(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut complaints = check(root)?;
+    complaints.extend(check_fields(root)?);
     match Command::new("mdbook")
         .arg("build")
         .current_dir(root)
@@ -29,13 +30,45 @@ pub(crate) fn run(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(complaints)
 }
 
-/// Returns a complaint for every link of README.md and docs/ whose file or heading does not exist,
-/// and for every page that the summary does not list.
+/// Folders of the repository: a code span that begins with one names a file.
+const FOLDERS: [&str; 6] = [
+    "crates/",
+    "docs/",
+    "examples/",
+    "benches/",
+    "xtask/",
+    "circuits/",
+];
+
+/// Pages that list the fields of JSON files, with the sources that define these fields.
+const FIELDS: [(&str, &[&str]); 2] = [
+    (
+        "docs/records.md",
+        &[
+            "crates/testbed/src/row.rs",
+            "crates/testbed/src/programs/row.rs",
+            "crates/netem/src/model/counters.rs",
+        ],
+    ),
+    (
+        "docs/model-file.md",
+        &[
+            "crates/select/src/model.rs",
+            "crates/select/src/goodness.rs",
+        ],
+    ),
+];
+
+/// Returns a complaint for every link of README.md, docs/ and examples/ whose file or heading does
+/// not exist, for every missing file that a code span names, and for every page that the summary
+/// does not list.
 ///
 /// Pages of the book may link only to pages of the book. Generated results are exempt.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut paths = vec![PathBuf::from("README.md")];
-    collect_pages(root, Path::new("docs"), &mut paths)?;
+    for folder in ["docs", "examples"] {
+        collect_pages(root, Path::new(folder), &mut paths)?;
+    }
     let mut pages = HashMap::new();
     for path in &paths {
         pages.insert(path.clone(), fs::read_to_string(root.join(path))?);
@@ -48,6 +81,8 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
                 complaints.push(format!("{}: {target}: {problem}", path.display()));
             }
         }
+        let missing = named_files(&pages[path]).filter(|file| !root.join(file).exists());
+        complaints.extend(missing.map(|file| format!("{}: there is no {file}", path.display())));
     }
     let is_missing = |path: &&PathBuf| {
         path.starts_with("docs") && **path != Path::new(SUMMARY) && !listed.contains(path)
@@ -55,6 +90,36 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let missing = paths.iter().filter(is_missing);
     complaints.extend(missing.map(|path| format!("{SUMMARY}: lacks {}", path.display())));
     Ok(complaints)
+}
+
+/// Returns a complaint for every public field of the sources in [`FIELDS`] that its page lacks.
+fn check_fields(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
+    let mut complaints = Vec::new();
+    for (page, sources) in FIELDS {
+        let text = fs::read_to_string(root.join(page))?;
+        for source in sources {
+            let code = fs::read_to_string(root.join(source))
+                .map_err(|error| format!("{source}, whose fields {page} lists: {error}"))?;
+            let missing = missing_fields(&text, &code);
+            complaints.extend(missing.map(|field| format!("{page}: lacks `{field}` of {source}")));
+        }
+    }
+    Ok(complaints)
+}
+
+/// Returns the public fields of a source that no code span of a page contains.
+fn missing_fields<'a>(page: &str, source: &'a str) -> impl Iterator<Item = &'a str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let documented: HashSet<&str> = prose(page)
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .flat_map(|span| span.split(move |c| !is_name(c)))
+        .collect();
+    let fields: Vec<&str> = (source.lines())
+        .filter_map(|line| line.strip_prefix("    pub ")?.split_once(": "))
+        .map(|(field, _)| field)
+        .filter(|field| field.chars().all(is_name) && !documented.contains(field))
+        .collect();
+    fields.into_iter()
 }
 
 /// Checks one link; records its target if the page is the summary.
@@ -141,6 +206,18 @@ fn links(text: &str) -> Vec<&str> {
     targets
 }
 
+/// Returns the files and folders of the repository that the code spans of a page name.
+fn named_files(text: &str) -> impl Iterator<Item = &str> {
+    let is_file = |span: &&str| {
+        FOLDERS.iter().any(|folder| span.starts_with(folder))
+            && !span.contains([' ', '*', '{', '<', '…'])
+            && !span.contains("NAME")
+    };
+    prose(text)
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .filter(is_file)
+}
+
 /// Returns the anchors of the headings of a page, as mdBook and GitHub derive them.
 fn anchors(text: &str) -> impl Iterator<Item = String> {
     let mut seen: HashMap<String, usize> = HashMap::new();
@@ -175,6 +252,10 @@ fn collect_pages(
     names.sort();
     for path in names {
         if root.join(&path).is_dir() {
+            // Build output of workspaces within.
+            if path.ends_with("target") {
+                continue;
+            }
             collect_pages(root, &path, pages)?;
         } else if path.extension().is_some_and(|extension| extension == "md") {
             pages.push(path);
@@ -194,10 +275,24 @@ mod tests {
     }
 
     #[test]
+    fn the_documents_list_the_fields_of_files() {
+        let complaints = check_fields(&crate::root()).unwrap();
+        assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    }
+
+    #[test]
+    fn missing_fields_are_found() {
+        let source = "pub struct Row {\n    pub total_ms: f64,\n    pub lost: u64,\n    hidden: u8,\n}\n    pub fn f(a: u8) {}\n";
+        let missing: Vec<_> = missing_fields("| `measured.total_ms` |\n", source).collect();
+        assert_eq!(missing, ["lost"]);
+    }
+
+    #[test]
     fn dead_links_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         fs::create_dir(root.join("docs")).unwrap();
+        fs::create_dir(root.join("examples")).unwrap();
         let write = |name: &str, text: &str| fs::write(root.join(name), text).unwrap();
         write(
             "README.md",
@@ -205,7 +300,7 @@ mod tests {
         );
         write(
             "docs/a.md",
-            "# Two words\n\n[here](#two-words) [there](#three) [out](../README.md)\n\n```\n[fenced](no.md)\n```\n",
+            "# Two words\n\n[here](#two-words) [there](#three) [out](../README.md) `docs/a.md` `crates/gone.rs`\n\n```\n[fenced](no.md)\n```\n",
         );
         write(
             "docs/c.md",
@@ -219,6 +314,7 @@ mod tests {
                 "README.md: docs/b.md: no such file",
                 "docs/a.md: #three: no such heading",
                 "docs/a.md: ../README.md: outside of the book: name the file instead",
+                "docs/a.md: there is no crates/gone.rs",
                 "docs/c.md: ../../x: outside of the repository",
                 "docs/SUMMARY.md: lacks docs/c.md",
             ]

@@ -22,7 +22,7 @@ usage: cargo xtask <task>
 
   circuits          write all circuit files under circuits/
   circuits --check  fail unless these files are current
-  docs              check the links of README.md and docs/, and build the book if mdbook is installed
+  docs              check links and fields in documents, and build the book if mdbook is installed
   fuzz-check        fail unless the fuzz targets compile
   reproduce         run the published experiments again and write docs/results (hours)
   reproduce --quick the same with fewer runs, into docs/results/quick (minutes)

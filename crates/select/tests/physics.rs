@@ -178,8 +178,8 @@ fn the_laws_are_what_the_literature_says() {
     let slow = Case { rate: 1e8, ..BULK };
     let saved = growth(slow, "tcp") - growth(slow, "tcp-striped");
     assert!((2.5..3.2).contains(&saved), "{saved}");
-    // Mathis: 1.22 packets of 1,448 bytes / sqrt(p) per round trip. docs/testbed.md measured 231 s
-    // for 36 MB.
+    // Mathis: 1.22 packets of 1,448 bytes / sqrt(p) per round trip. docs/results-paper.md measured
+    // 231 s for 36 MB.
     let lossy = Case {
         loss: 0.01,
         bytes: 36_000_000,

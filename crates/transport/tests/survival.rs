@@ -206,7 +206,7 @@ fn end(mut party: Child, started: Instant) -> Result<f64, String> {
     let mut text = String::new();
     let mut stderr = party.stderr.take().unwrap();
     stderr.read_to_string(&mut text).unwrap();
-    let said = (text.lines().find_map(|line| line.strip_prefix(SAYS))).unwrap_or(text.trim());
+    let said = (text.lines().find_map(|line| line.strip_prefix(PREFIX))).unwrap_or(text.trim());
     match status {
         Some(status) if status.success() => said.parse().map_err(|_| format!("what? {said}")),
         Some(_) => Err(said.to_owned()),
@@ -215,7 +215,7 @@ fn end(mut party: Child, started: Instant) -> Result<f64, String> {
 }
 
 const ROLE: &str = "SURVIVAL_ROLE";
-const SAYS: &str = "party: ";
+const PREFIX: &str = "party: ";
 
 /// Runs one of the two parties, in a process of its own. Does nothing as a test of its own.
 #[test]
@@ -238,7 +238,7 @@ fn party() {
         Ok(seconds) => seconds.to_string(),
         Err(reason) => reason.clone(),
     };
-    eprintln!("{SAYS}{said}");
+    eprintln!("{PREFIX}{said}");
     // The other party may still wait for the last acknowledgement. If the path loses the last
     // packets of a process that has exited, the other one only learns that it is gone.
     thread::sleep(Duration::from_secs(1));

@@ -24,7 +24,7 @@ use transpute_transport::{
 use self::meeting::{patient, pinned};
 
 /// Far more than any of this takes, so that only a hang exceeds it.
-const FOREVER: Duration = Duration::from_secs(60);
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A chooser that always prefers one transport.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ async fn meet(listener: &mut AutoListener, auto: &Auto, security: &Security) -> 
         greet(link, accepted.link).await;
         selection
     };
-    timeout(FOREVER, talk).await.unwrap()
+    timeout(HANG_TIMEOUT, talk).await.unwrap()
 }
 
 async fn greet(near: Link, far: Link) {
@@ -154,7 +154,7 @@ async fn a_probe_measures_and_leaves_the_listener_to_others() {
             accepted = listener.next() => panic!("{accepted:?}"),
         }
     };
-    let probed = timeout(FOREVER, probing).await.unwrap();
+    let probed = timeout(HANG_TIMEOUT, probing).await.unwrap();
     assert_eq!(probed.path.udp, Udp::Passes);
     let usable = |name: &str| {
         let mut candidates = probed.candidates.iter();

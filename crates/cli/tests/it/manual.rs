@@ -77,3 +77,39 @@ fn the_help_has_an_example_and_headings() {
     let options = position("\nOptions:\n");
     assert!(position("--role <ROLE>  ") > options && position("--verbose") > position("--quiet"));
 }
+
+/// docs/command-line.md lists every command and every flag of `run`; those that only `serve` has are in docs/serving.md.
+#[test]
+fn the_documents_list_commands_and_flags() {
+    const PAGE: &str = include_str!("../../../../docs/command-line.md");
+    const SERVING: &str = include_str!("../../../../docs/serving.md");
+    let help = transpute(["--help"]).expect(0).stdout;
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let commands = commands.split("\n\n").next().unwrap_or_default();
+    let names = commands
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    for name in names.filter(|name| *name != "help") {
+        assert!(PAGE.contains(&format!("`{name}")), "{name}");
+    }
+    for (command, pages) in [
+        ("run", PAGE.to_owned()),
+        ("serve", PAGE.to_owned() + SERVING),
+    ] {
+        let help = transpute([command, "--help"]).expect(0).stdout;
+        let lines = help
+            .lines()
+            .filter(|line| line.trim_start().starts_with('-'));
+        let mut flags = 0;
+        for flag in lines.filter_map(|line| line.split_whitespace().find(|it| it.starts_with("--")))
+        {
+            let flag = flag.trim_end_matches('.');
+            let is_listed = ["`", " "]
+                .iter()
+                .any(|end| pages.contains(&format!("`{flag}{end}")));
+            assert!(is_listed || flag == "--help", "{command} {flag}");
+            flags += 1;
+        }
+        assert!(flags > 20, "{command} {flags}");
+    }
+}

@@ -271,7 +271,7 @@ impl Place {
 
 /// The result of an authenticated connection: a link, or `None` if the peer closed it without a
 /// choice.
-pub(crate) type Visit = Option<Accepted>;
+pub(crate) type AcceptResult = Option<Accepted>;
 
 /// The listening end of a candidate.
 #[async_trait]
@@ -280,7 +280,7 @@ pub(crate) trait PortListener: Send {
     fn local_address(&self) -> String;
 
     /// Waits for the next link, or for the end of a connection that was not chosen. Cancel-safe.
-    async fn next(&mut self) -> Result<Visit, TransportError>;
+    async fn next(&mut self) -> Result<AcceptResult, TransportError>;
 }
 
 /// Waits until the peer chooses a connection that can become the link of one transport. The peer

@@ -8,7 +8,9 @@ use tokio::task::JoinSet;
 
 use super::{
     NAME,
-    candidate::{self, Candidate, Established, Place, Port, PortListener, Target, Updates, Visit},
+    candidate::{
+        self, AcceptResult, Candidate, Established, Place, Port, PortListener, Target, Updates,
+    },
     pick::Accepted,
 };
 use crate::{
@@ -72,7 +74,7 @@ impl PortListener for OwnPortListener {
     }
 
     /// It never returns if the listener has failed, so that the others continue.
-    async fn next(&mut self) -> Result<Visit, TransportError> {
+    async fn next(&mut self) -> Result<AcceptResult, TransportError> {
         loop {
             let accepts = !self.is_broken && self.choosing.len() < MAX_CHOOSING;
             tokio::select! {

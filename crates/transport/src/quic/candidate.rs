@@ -8,15 +8,15 @@ use tokio::io::AsyncReadExt;
 use super::{
     Quic,
     handshake::Authenticated,
-    listener::{Host, QuicListener},
+    listener::{ConnectionHandler, QuicListener},
 };
 use crate::{
     HandshakeError, TransportError,
     auto::{
         Accepted, NAME,
         candidate::{
-            Candidate, Established, Place, Port, PortListener, Target, Updates, Visit, offer,
-            picked,
+            AcceptResult, Candidate, Established, Place, Port, PortListener, Target, Updates,
+            offer, picked,
         },
     },
     security::Security,
@@ -47,8 +47,8 @@ impl Candidate for Quic {
 
     async fn listen(&self, place: Place) -> Result<Box<dyn PortListener>, TransportError> {
         let udp = place.udp()?;
-        let (door, foreign) = (udp.door(), udp.foreign());
-        let listener = QuicListener::beside(Racing, door, foreign, &place.security, self.options)?;
+        let (port, foreign) = (udp.handle(), udp.foreign());
+        let listener = QuicListener::beside(Racing, port, foreign, &place.security, self.options)?;
         Ok(Box::new(listener))
     }
 
@@ -79,12 +79,12 @@ impl Candidate for Quic {
 #[derive(Clone, Copy)]
 struct Racing;
 
-impl Host for Racing {
-    type Guest = Accepted;
+impl ConnectionHandler for Racing {
+    type Handled = Accepted;
 
     const TRANSPORTS: &'static [&'static str] = &[NAME, Quic::NAME];
 
-    async fn host(
+    async fn handle_connection(
         self,
         connection: Authenticated,
         timeout: Duration,
@@ -99,7 +99,7 @@ impl PortListener for QuicListener<Racing> {
         self.reachable()
     }
 
-    async fn next(&mut self) -> Result<Visit, TransportError> {
+    async fn next(&mut self) -> Result<AcceptResult, TransportError> {
         Self::next(self).await.map(Some)
     }
 }

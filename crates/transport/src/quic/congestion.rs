@@ -34,7 +34,7 @@ impl Factory {
         match options.congestion {
             QuicCongestion::Bbr3 => {
                 let mut config = Bbr3Config::default();
-                config.initial_window(first_flight.min(LEAST_FIRST));
+                config.initial_window(first_flight.min(MIN_FIRST_FLIGHT));
                 Self {
                     base: Arc::new(config),
                     seed: options
@@ -63,7 +63,7 @@ impl Factory {
 
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        Box::new(Steered {
+        Box::new(SeededController {
             inner: Arc::clone(&self.base).build(now, current_mtu),
             seed: self.seed.filter(|&rate| rate > 0).map(Seed::new),
             first: Some(FirstFlight {
@@ -78,7 +78,7 @@ impl ControllerFactory for Factory {
 
 /// A controller with an initial rate and measurements.
 #[derive(Debug)]
-pub(super) struct Steered {
+pub(super) struct SeededController {
     inner: Box<dyn Controller>,
     seed: Option<Seed>,
     first: Option<FirstFlight>,
@@ -97,24 +97,24 @@ struct FirstFlight {
 }
 
 /// Minimum first flight: 32 packets, as browsers send.
-const LEAST_FIRST: u64 = 32 * 1200;
+const MIN_FIRST_FLIGHT: u64 = 32 * 1200;
 
 impl FirstFlight {
     fn window(&self, rtt: Duration) -> u64 {
         let modest = QuicOptions::MODEST_RATE.bytes_in(rtt) as u64;
-        modest.clamp(LEAST_FIRST.min(self.most), self.most)
+        modest.clamp(MIN_FIRST_FLIGHT.min(self.most), self.most)
     }
 
     /// Returns the rate in bytes per second. `None` if the controller's own first flight is as
     /// large.
     fn rate(&self, rtt: Duration) -> Option<u64> {
         let window = self.window(rtt);
-        (window > LEAST_FIRST)
+        (window > MIN_FIRST_FLIGHT)
             .then(|| (window as f64 / (rtt.as_secs_f64() * QuicOptions::FIRST_PART)) as u64)
     }
 }
 
-impl Steered {
+impl SeededController {
     /// Returns the meter of a connection's controller.
     pub(super) fn meter_of(controller: Box<dyn Controller>) -> Option<Arc<Meter>> {
         let steered = controller.into_any().downcast::<Self>().ok()?;
@@ -146,7 +146,7 @@ const SEED_ROUNDS: u32 = 6;
 const TRUST_ROUNDS: f64 = 1.5;
 
 /// A larger share of lost bytes means that a queue overflows.
-const MOST_LOST: f64 = 0.1;
+const MAX_LOSS: f64 = 0.1;
 
 /// An estimate below this share of the seed means that the seed was too high.
 const SEED_TOLERANCE: f64 = 0.85;
@@ -187,7 +187,8 @@ impl Seed {
     /// Handles a loss. Returns whether it shows that the path does not carry the seed.
     fn is_refuted(&mut self, lost_bytes: u16) -> bool {
         self.lost += u64::from(lost_bytes);
-        self.is_least && self.lost as f64 > (self.sent as f64 * MOST_LOST).max(LEAST_FIRST as f64)
+        self.is_least
+            && self.lost as f64 > (self.sent as f64 * MAX_LOSS).max(MIN_FIRST_FLIGHT as f64)
     }
 
     /// Returns a window of two round trips at this rate, so that pacing limits the bytes in flight
@@ -211,9 +212,9 @@ struct Round {
 }
 
 /// Minimum interval of a measurement of the delivery rate, which otherwise is a round trip.
-const LEAST_ROUND: Duration = Duration::from_millis(10);
+const MIN_ROUND: Duration = Duration::from_millis(10);
 
-impl Controller for Steered {
+impl Controller for SeededController {
     fn on_sent(&mut self, now: Instant, bytes: u64, largest_pn: u64) {
         if let Some(rate) = self.meter.take_hint() {
             self.seed = Some(Seed {
@@ -376,7 +377,7 @@ impl Controller for Steered {
     }
 }
 
-impl Steered {
+impl SeededController {
     /// Returns the round-trip time for computations, or a guess before the first acknowledgement.
     fn rtt(&self) -> Duration {
         if self.round.min_rtt.is_zero() {
@@ -391,7 +392,7 @@ impl Steered {
         round.app_limited |= app_limited;
         let started = *round.started.get_or_insert(now);
         let elapsed = now.saturating_duration_since(started);
-        if elapsed < round.rtt.max(LEAST_ROUND) {
+        if elapsed < round.rtt.max(MIN_ROUND) {
             return;
         }
         let rate = (round.bytes as f64 / elapsed.as_secs_f64()) as u64;
@@ -478,7 +479,7 @@ mod tests {
         let build = || {
             let mut controller = Arc::new(Factory::new(&options)).build(now, 1200);
             assert_eq!(controller.window(), 38_400);
-            let steered = controller.into_any().downcast::<Steered>();
+            let steered = controller.into_any().downcast::<SeededController>();
             controller = steered
                 .map(|mut steered| {
                     steered.round.min_rtt = RTT;
@@ -502,7 +503,7 @@ mod tests {
     fn a_rate_that_is_recalled_rules_from_the_next_packet_on() {
         let now = Instant::now();
         let mut controller = Arc::new(Factory::new(&QuicOptions::default())).build(now, 1200);
-        let meter = Steered::meter_of(controller.clone_box()).unwrap();
+        let meter = SeededController::meter_of(controller.clone_box()).unwrap();
         assert_eq!(meter.reached(), None);
         meter.start_at(12_000_000);
         controller.on_sent(now, 1200, 1);
@@ -524,6 +525,6 @@ mod tests {
         assert!(controller.window() >= 1_200_000);
         controller.on_congestion_event(now, now, true, false, 1200, 1);
         assert_ne!(controller.metrics().pacing_rate, Some(12_125_000));
-        assert!(Steered::meter_of(controller).is_some());
+        assert!(SeededController::meter_of(controller).is_some());
     }
 }

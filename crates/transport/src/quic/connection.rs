@@ -11,11 +11,11 @@ use std::{
 use noq::{Connection, PathId, VarInt};
 
 use super::{
-    congestion::Steered,
+    congestion::SeededController,
     explain::{self, COMPLETE, During, SAID_ALL},
-    memory::Visit,
     meter::Meter,
     options::QuicDriver,
+    rate_cache::CachedLink,
     runtime,
 };
 use crate::{PathSample, TransportError};
@@ -28,7 +28,7 @@ pub(super) struct Shared {
     connection: Connection,
     meter: Option<Arc<Meter>>,
     /// The place to record its rate.
-    visit: Option<Visit>,
+    cached: Option<CachedLink>,
     all_sent: AtomicBool,
     all_read: AtomicBool,
     /// Streams of a half that was dropped. The library would report them to the peer as complete or
@@ -40,12 +40,16 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Makes the state of an authenticated connection.
-    pub(super) fn new(connection: Connection, visit: Option<Visit>, driver: QuicDriver) -> Self {
+    pub(super) fn new(
+        connection: Connection,
+        cached: Option<CachedLink>,
+        driver: QuicDriver,
+    ) -> Self {
         let meter = connection
             .congestion_state(PathId::ZERO)
-            .and_then(Steered::meter_of);
-        if let (Some(meter), Some(visit)) = (&meter, &visit)
-            && let Some(rate) = visit.rate()
+            .and_then(SeededController::meter_of);
+        if let (Some(meter), Some(cached)) = (&meter, &cached)
+            && let Some(rate) = cached.rate()
         {
             tracing::debug!(rate, "the peer was here before");
             meter.start_at(rate);
@@ -53,7 +57,7 @@ impl Shared {
         Self {
             connection,
             meter,
-            visit,
+            cached,
             all_sent: AtomicBool::new(false),
             all_read: AtomicBool::new(false),
             parked: Mutex::default(),
@@ -121,8 +125,8 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         let _ = self.last_sample.set(self.sample());
-        if let Some(visit) = self.visit.take() {
-            visit.end(self.meter.as_ref().and_then(|meter| meter.reached()));
+        if let Some(cached) = self.cached.take() {
+            cached.end(self.meter.as_ref().and_then(|meter| meter.reached()));
         }
         let all_sent = self.all_sent.load(Ordering::Acquire);
         let all_read = self.all_read.load(Ordering::Acquire);

@@ -13,8 +13,8 @@ use super::{
     Quic,
     explain::{self, During},
     link,
-    memory::{Memory, Visit},
     options::QuicDriver,
+    rate_cache::{CachedLink, RateCache},
     reader::Reader,
     writer::Writer,
 };
@@ -35,7 +35,7 @@ pub(super) struct Context {
     pub(super) driver: QuicDriver,
     pub(super) pinning: Pinning,
     /// The rates of earlier connections.
-    pub(super) memory: Option<Arc<Memory>>,
+    pub(super) cache: Option<Arc<RateCache>>,
 }
 
 /// A connection to an authenticated peer.
@@ -103,11 +103,11 @@ pub(super) async fn authenticate(
         },
     };
     let who = (context.peer.ip(), peer);
-    let visit = context
-        .memory
-        .map(|memory| Visit::new(memory, who, Instant::now()));
+    let cached = context
+        .cache
+        .map(|cache| CachedLink::new(cache, who, Instant::now()));
     Ok(Authenticated {
-        bare: link::bare(connection, (context.streams, context.driver), info, visit)?,
+        bare: link::bare(connection, (context.streams, context.driver), info, cached)?,
         message,
         transport,
     })

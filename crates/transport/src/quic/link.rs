@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use noq::Connection;
 
 use super::{
-    connection::Shared, memory::Visit, options::QuicDriver, reader::Reader, writer::Writer,
+    connection::Shared, options::QuicDriver, rate_cache::CachedLink, reader::Reader, writer::Writer,
 };
 use crate::{LinkInfo, PathProbe, PathSample, TransportError, link::Bare};
 
@@ -18,9 +18,9 @@ pub(super) fn bare(
     connection: Connection,
     (streams, driver): (u16, QuicDriver),
     info: LinkInfo,
-    visit: Option<Visit>,
+    cached: Option<CachedLink>,
 ) -> Result<Bare<Reader, Writer>, TransportError> {
-    let shared = Arc::new(Shared::new(connection, visit, driver));
+    let shared = Arc::new(Shared::new(connection, cached, driver));
     let probe = Arc::new(QuicProbe {
         shared: Arc::downgrade(&shared),
         last_sample: shared.last_sample(),

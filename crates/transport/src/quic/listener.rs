@@ -24,12 +24,12 @@ use super::{
     Quic, QuicOptions, config,
     explain::{self, During},
     handshake::{self, Authenticated, Context, Pinning},
-    memory::Memory,
+    rate_cache::RateCache,
     runtime,
     socket::{self, Socket},
 };
 #[cfg(unix)]
-use crate::rudp::{Door, Foreign};
+use crate::rudp::{EndpointHandle, ForeignQueue};
 use crate::{
     BindError, HandshakeError, Link, Listener, Security, TransportError,
     handshakes::{Handshakes, wait_until},
@@ -39,31 +39,31 @@ use crate::{
 };
 
 /// Converts authenticated connections of a listener to links or other results.
-pub(crate) trait Host: Clone + Send + 'static {
+pub(crate) trait ConnectionHandler: Clone + Send + 'static {
     /// The result of a connection.
-    type Guest: Send + 'static;
+    type Handled: Send + 'static;
 
     /// The transports that a peer may name by ALPN.
     const TRANSPORTS: &'static [&'static str];
 
     /// Handles a connection. `None` means that it gives no result.
-    fn host(
+    fn handle_connection(
         self,
         authenticated: Authenticated,
         timeout: Duration,
-    ) -> impl Future<Output = Result<Option<Self::Guest>, TransportError>> + Send;
+    ) -> impl Future<Output = Result<Option<Self::Handled>, TransportError>> + Send;
 }
 
 /// Makes a link of every connection.
 #[derive(Clone, Copy)]
 pub(super) struct Plain;
 
-impl Host for Plain {
-    type Guest = Link;
+impl ConnectionHandler for Plain {
+    type Handled = Link;
 
     const TRANSPORTS: &'static [&'static str] = &[Quic::NAME, NO_COMMON_TRANSPORT];
 
-    async fn host(
+    async fn handle_connection(
         self,
         authenticated: Authenticated,
         _: Duration,
@@ -80,16 +80,16 @@ impl Host for Plain {
     }
 }
 
-pub(crate) struct QuicListener<H: Host> {
+pub(crate) struct QuicListener<H: ConnectionHandler> {
     endpoint: Endpoint,
     local: SocketAddr,
     options: QuicOptions,
     pinning: Pinning,
     /// The configuration after the listener was closed.
     closed: ServerConfig,
-    handshakes: Handshakes<Outcome<H::Guest>>,
-    host: H,
-    memory: Arc<Memory>,
+    handshakes: Handshakes<Outcome<H::Handled>>,
+    handler: H,
+    cache: Arc<RateCache>,
     /// Peers whose handshake failed before they had proved their address, latest last. The library
     /// does not send the reason to such an address. When they connect again, they must prove it,
     /// and receive the reason.
@@ -106,9 +106,9 @@ struct Outcome<T> {
 /// Maximum number of remembered peers that failed.
 const MAX_UNTOLD: usize = 64;
 
-impl<H: Host> QuicListener<H> {
+impl<H: ConnectionHandler> QuicListener<H> {
     pub(super) async fn bind(
-        host: H,
+        handler: H,
         address: &str,
         security: &Security,
         options: QuicOptions,
@@ -129,23 +129,25 @@ impl<H: Host> QuicListener<H> {
         )
         .map_err(listen_error)?;
         let local = endpoint.local_addr().map_err(listen_error)?;
-        Ok(Self::new(host, endpoint, config, local, security, options))
+        Ok(Self::new(
+            handler, endpoint, config, local, security, options,
+        ))
     }
 
     /// Listens on a port that other protocols share.
     #[cfg(unix)]
     pub(crate) fn beside(
-        host: H,
-        door: Arc<Door>,
-        foreign: Arc<Foreign>,
+        handler: H,
+        port: Arc<EndpointHandle>,
+        foreign: Arc<ForeignQueue>,
         security: &Security,
         options: QuicOptions,
     ) -> Result<Self, TransportError> {
         let config = config::server(&options, security, H::TRANSPORTS)?;
-        let local = door.local();
+        let local = port.local();
         let listen_error = &address::listen_error(local);
         let (runtime, handle) = runtime::find(options.driver).map_err(listen_error)?;
-        let socket = SharedSocket::new(door, foreign, handle);
+        let socket = SharedSocket::new(port, foreign, handle);
         let endpoint = Endpoint::new_with_abstract_socket(
             config::endpoint_beside_others(),
             Some(config.clone()),
@@ -153,11 +155,13 @@ impl<H: Host> QuicListener<H> {
             runtime,
         )
         .map_err(listen_error)?;
-        Ok(Self::new(host, endpoint, config, local, security, options))
+        Ok(Self::new(
+            handler, endpoint, config, local, security, options,
+        ))
     }
 
     fn new(
-        host: H,
+        handler: H,
         endpoint: Endpoint,
         mut config: ServerConfig,
         local: SocketAddr,
@@ -171,8 +175,8 @@ impl<H: Host> QuicListener<H> {
             local,
             pinning: Pinning::of(security),
             handshakes: Handshakes::new(options.max_handshakes),
-            host,
-            memory: Arc::default(),
+            handler,
+            cache: Arc::default(),
             options,
             untold: VecDeque::new(),
             log: Throttle::new(),
@@ -206,7 +210,7 @@ impl<H: Host> QuicListener<H> {
             streams: self.options.streams(),
             driver: self.options.driver,
             pinning: self.pinning,
-            memory: Some(Arc::clone(&self.memory)),
+            cache: Some(Arc::clone(&self.cache)),
         };
         let connecting = match incoming.accept() {
             Ok(connecting) => connecting,
@@ -215,11 +219,11 @@ impl<H: Host> QuicListener<H> {
                 return;
             }
         };
-        let welcomed = welcome(self.host.clone(), connecting, context, reachable);
-        self.handshakes.begin(peer.ip(), welcomed);
+        let handled = establish(self.handler.clone(), connecting, context, reachable);
+        self.handshakes.begin(peer.ip(), handled);
     }
 
-    fn finished(&mut self, outcome: Outcome<H::Guest>) -> Option<H::Guest> {
+    fn finished(&mut self, outcome: Outcome<H::Handled>) -> Option<H::Handled> {
         let Outcome {
             peer,
             reachable,
@@ -249,17 +253,17 @@ impl<H: Host> QuicListener<H> {
     }
 }
 
-async fn welcome<H: Host>(
-    host: H,
+async fn establish<H: ConnectionHandler>(
+    handler: H,
     connecting: Connecting,
     context: Context,
     mut reachable: bool,
-) -> Outcome<H::Guest> {
+) -> Outcome<H::Handled> {
     let (peer, timeout) = (context.peer, context.timeout);
     let result = match handshake::authenticate(connecting, context).await {
         Ok(authenticated) => {
             reachable = true;
-            host.host(authenticated, timeout).await
+            handler.handle_connection(authenticated, timeout).await
         }
         Err(error) => Err(error),
     };
@@ -275,9 +279,9 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-impl<H: Host> QuicListener<H> {
+impl<H: ConnectionHandler> QuicListener<H> {
     /// Waits for the next result. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Result<H::Guest, TransportError> {
+    pub(crate) async fn next(&mut self) -> Result<H::Handled, TransportError> {
         loop {
             // Further peers wait in the queue of the endpoint.
             let full = self.handshakes.full_until();
@@ -313,7 +317,7 @@ impl Listener for QuicListener<Plain> {
     }
 }
 
-impl<H: Host> Drop for QuicListener<H> {
+impl<H: ConnectionHandler> Drop for QuicListener<H> {
     fn drop(&mut self) {
         // The endpoint continues for accepted links and answers no others. It needs a
         // configuration, because without one noq-proto 1.4.0 panics at the next packet of a

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{memory::Reached, options::QuicCongestion};
+use super::{options::QuicCongestion, rate_cache::ReachedRate};
 
 /// Values that a link and its controller exchange. All are relaxed, because no other memory depends
 /// on them.
@@ -56,10 +56,10 @@ impl Meter {
     }
 
     /// Returns the rate that the connection has reached, if any.
-    pub(super) fn reached(&self) -> Option<Reached> {
+    pub(super) fn reached(&self) -> Option<ReachedRate> {
         match self.reached.load(Ordering::Relaxed) {
             0 => None,
-            rate => Some(Reached {
+            rate => Some(ReachedRate {
                 rate,
                 is_corrected: self.corrected.load(Ordering::Relaxed),
                 at: Instant::now(),

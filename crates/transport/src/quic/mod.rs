@@ -71,9 +71,9 @@ mod handshake;
 mod layout;
 mod link;
 mod listener;
-mod memory;
 mod meter;
 mod options;
+mod rate_cache;
 mod reader;
 mod runtime;
 mod settings;
@@ -167,7 +167,7 @@ impl Quic {
             streams: self.options.streams(),
             driver: self.options.driver,
             pinning,
-            memory: None,
+            cache: None,
         };
         tokio::select! {
             biased;

@@ -16,12 +16,12 @@ use noq::{
 };
 use tokio::{net::UdpSocket, runtime::Handle};
 
-use crate::rudp::{Batch, Door, Foreign};
+use crate::rudp::{Batch, EndpointHandle, ForeignQueue};
 
 /// The QUIC side of the socket. Another thread receives the datagrams. The caller's thread sends.
 pub(super) struct SharedSocket {
-    door: Arc<Door>,
-    foreign: Arc<Foreign>,
+    handle: Arc<EndpointHandle>,
+    foreign: Arc<ForeignQueue>,
     /// Batches that were not returned completely.
     rest: Vec<Batch>,
     runtime: Handle,
@@ -31,9 +31,13 @@ pub(super) struct SharedSocket {
 const BATCH: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
 
 impl SharedSocket {
-    pub(super) fn new(door: Arc<Door>, foreign: Arc<Foreign>, runtime: Handle) -> Self {
+    pub(super) fn new(
+        handle: Arc<EndpointHandle>,
+        foreign: Arc<ForeignQueue>,
+        runtime: Handle,
+    ) -> Self {
         Self {
-            door,
+            handle,
             foreign,
             rest: Vec::new(),
             runtime,
@@ -50,7 +54,7 @@ impl fmt::Debug for SharedSocket {
 impl AsyncUdpSocket for SharedSocket {
     fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
         Box::pin(Sender {
-            door: Arc::clone(&self.door),
+            handle: Arc::clone(&self.handle),
             runtime: self.runtime.clone(),
             room: None,
         })
@@ -103,7 +107,7 @@ impl AsyncUdpSocket for SharedSocket {
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.door.local())
+        Ok(self.handle.local())
     }
 
     fn max_receive_segments(&self) -> NonZeroUsize {
@@ -118,7 +122,7 @@ impl AsyncUdpSocket for SharedSocket {
 
 /// The sending side of one task of the library.
 struct Sender {
-    door: Arc<Door>,
+    handle: Arc<EndpointHandle>,
     runtime: Handle,
     room: Option<Room>,
 }
@@ -151,10 +155,10 @@ impl UdpSender for Sender {
                 this.room = None;
                 waited?;
             }
-            match this.door.send_foreign(&transmit) {
+            match this.handle.send_foreign(&transmit) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let _runtime = this.runtime.enter();
-                    let socket = std::net::UdpSocket::from(this.door.duplicate()?);
+                    let socket = std::net::UdpSocket::from(this.handle.duplicate()?);
                     // Registered only for this wait, because otherwise every packet would wake this
                     // thread.
                     let socket = UdpSocket::from_std(socket)?;
@@ -172,6 +176,6 @@ impl UdpSender for Sender {
     }
 
     fn max_transmit_segments(&self) -> NonZeroUsize {
-        NonZeroUsize::new(self.door.max_segments()).unwrap_or(NonZeroUsize::MIN)
+        NonZeroUsize::new(self.handle.max_segments()).unwrap_or(NonZeroUsize::MIN)
     }
 }

@@ -30,7 +30,8 @@ use transpute_netem::{model::Path, scenario::PathConfig};
 use transpute_units::Bandwidth;
 
 use super::{
-    Quic, QuicCongestion, QuicDriver, QuicOptions, SERVER_NAME, config, handshake, memory::Memory,
+    Quic, QuicCongestion, QuicDriver, QuicOptions, SERVER_NAME, config, handshake,
+    rate_cache::RateCache,
 };
 use crate::{Identity, Link, Security, StreamError, TransportError};
 
@@ -190,14 +191,14 @@ impl UdpSender for Sender {
 
 /// The conditions of a run.
 #[derive(Clone, Debug)]
-struct Weather {
+struct Conditions {
     up: PathConfig,
     down: PathConfig,
     damage_one_in: u64,
     seed: u64,
 }
 
-impl Weather {
+impl Conditions {
     fn new(rtt_ms: f64, mbit: f64, loss: f64, seed: u64) -> Self {
         let path = PathConfig {
             delay_ms: rtt_ms / 2.0,
@@ -214,21 +215,21 @@ impl Weather {
     }
 
     /// Draws a combination of all errors.
-    fn stormy(seed: u64) -> Self {
+    fn with_all_faults(seed: u64) -> Self {
         let mut random = VecDeque::new();
         let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         for _ in 0..8 {
             random.push_back((next_random(&mut state) >> 11) as f64 / (1u64 << 53) as f64);
         }
         let mut draw = |low: f64, high: f64| low + (high - low) * random.pop_front().unwrap();
-        let mut weather = Self::new(draw(0.5, 300.0), draw(2.0, 200.0), draw(0.0, 0.1), seed);
-        for path in [&mut weather.up, &mut weather.down] {
+        let mut conditions = Self::new(draw(0.5, 300.0), draw(2.0, 200.0), draw(0.0, 0.1), seed);
+        for path in [&mut conditions.up, &mut conditions.down] {
             path.reorder = draw(0.0, 0.1);
             path.duplicate = draw(0.0, 0.05);
         }
-        weather.up.jitter_ms = draw(0.0, 0.4) * weather.up.delay_ms;
-        weather.damage_one_in = 50;
-        weather
+        conditions.up.jitter_ms = draw(0.0, 0.4) * conditions.up.delay_ms;
+        conditions.damage_one_in = 50;
+        conditions
     }
 
     /// Links two parties over the path.
@@ -242,10 +243,9 @@ impl Weather {
         &self,
         options: &QuicOptions,
         parties: [Arc<Identity>; 2],
-        memory: Option<Arc<Memory>>,
+        cache: Option<Arc<RateCache>>,
     ) -> (Link, Link) {
-        self.link_over(&self.wires(), options, parties, memory)
-            .await
+        self.link_over(&self.wires(), options, parties, cache).await
     }
 
     /// Makes the two directions of the path.
@@ -261,7 +261,7 @@ impl Weather {
         [up, down]: &[Arc<Mutex<Wire>>; 2],
         options: &QuicOptions,
         [a, b]: [Arc<Identity>; 2],
-        memory: Option<Arc<Memory>>,
+        cache: Option<Arc<RateCache>>,
     ) -> (Link, Link) {
         let addresses: [SocketAddr; 2] =
             ["10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap()];
@@ -298,7 +298,7 @@ impl Weather {
             streams: options.streams(),
             driver: QuicDriver::Caller,
             pinning: handshake::Pinning::Pinned,
-            memory: memory.clone().filter(|_| index == 0),
+            cache: cache.clone().filter(|_| index == 0),
         };
         let connect = async {
             let connecting = connector.connect_with(client, addresses[1], SERVER_NAME);
@@ -364,7 +364,7 @@ async fn exchange(a: Link, b: Link, sizes: [usize; 2]) {
 #[tokio::test(start_paused = true)]
 async fn bytes_arrive_through_any_weather() {
     for seed in 0..200 {
-        let weather = Weather::stormy(seed);
+        let conditions = Conditions::with_all_faults(seed);
         let mut options = QuicOptions::default();
         if seed % 3 == 1 {
             // A third of the runs gets a wrong hint.
@@ -374,19 +374,19 @@ async fn bytes_arrive_through_any_weather() {
             options.congestion = QuicCongestion::Cubic;
         }
         let run = async {
-            let (a, b) = weather.link(&options).await;
+            let (a, b) = conditions.link(&options).await;
             exchange(a, b, [300_000, 70_000]).await;
         };
         tokio::time::timeout(Duration::from_secs(600), run)
             .await
-            .unwrap_or_else(|_| panic!("hangs: {weather:?}"));
+            .unwrap_or_else(|_| panic!("hangs: {conditions:?}"));
     }
 }
 
 /// Sends from one side. Returns the virtual seconds from the established link to the last byte, and
 /// the share of the sent bytes that were retransmitted.
-async fn bulk(weather: &Weather, options: &QuicOptions, bytes: usize) -> (f64, f64) {
-    send(weather.link(options).await, bytes).await
+async fn bulk(conditions: &Conditions, options: &QuicOptions, bytes: usize) -> (f64, f64) {
+    send(conditions.link(options).await, bytes).await
 }
 
 /// Sends bytes over the first of two linked ends.
@@ -430,8 +430,8 @@ async fn send((a, b): (Link, Link), bytes: usize) -> (f64, f64) {
 #[tokio::test(start_paused = true)]
 async fn finishing_after_the_peer_has_left_in_order_is_no_error() {
     for (written, is_in_order) in [(0, true), (1000, true), (0, false), (1000, false)] {
-        let weather = Weather::new(20.0, 100.0, 0.0, 1);
-        let (leaving, staying) = weather.link(&QuicOptions::default()).await;
+        let conditions = Conditions::new(20.0, 100.0, 0.0, 1);
+        let (leaving, staying) = conditions.link(&QuicOptions::default()).await;
         let (mut reader, mut writer) = staying.into_parts();
         writer.write_all(&vec![7; written]).await.unwrap();
         let (its_reader, mut its_writer) = leaving.into_parts();
@@ -456,8 +456,8 @@ async fn finishing_after_the_peer_has_left_in_order_is_no_error() {
 /// The library would close the connection for one stream with a large window here.
 #[tokio::test(start_paused = true)]
 async fn a_long_lossy_path_does_not_kill_the_connection() {
-    let weather = Weather::new(200.0, 100.0, 0.01, 7);
-    let (elapsed, again) = bulk(&weather, &QuicOptions::default(), 20 << 20).await;
+    let conditions = Conditions::new(200.0, 100.0, 0.01, 7);
+    let (elapsed, again) = bulk(&conditions, &QuicOptions::default(), 20 << 20).await;
     println!("20 MiB in {elapsed:.2} s, {:.1} % again", again * 100.0);
     // 100 Mbit/s would take 1.8 s. Virtual time does not depend on the machine.
     assert!(elapsed < 6.0, "{elapsed}");
@@ -466,32 +466,32 @@ async fn a_long_lossy_path_does_not_kill_the_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn a_known_rate_is_used_from_the_start() {
-    let weather = Weather::new(110.0, 100.0, 0.0, 1);
+    let conditions = Conditions::new(110.0, 100.0, 0.0, 1);
     let mut options = QuicOptions::default();
     let bytes = 3 << 20;
-    let (unknown, _) = bulk(&weather, &options, bytes).await;
+    let (unknown, _) = bulk(&conditions, &options, bytes).await;
     options.path.rtt = Some(Duration::from_millis(110));
     options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(100.0));
-    let (known, again) = bulk(&weather, &options, bytes).await;
+    let (known, again) = bulk(&conditions, &options, bytes).await;
     let limit = 0.055 + bytes as f64 / 12_500_000.0;
     println!("unknown {unknown:.3} s, known {known:.3} s, limit {limit:.3} s");
     assert!(known < 1.2 * limit && known < unknown);
     assert!(again < 0.01, "{again}");
     // A hint of twice the rate is corrected at some cost.
     options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(200.0));
-    let (wrong, again) = bulk(&weather, &options, bytes).await;
+    let (wrong, again) = bulk(&conditions, &options, bytes).await;
     println!("twice too high {wrong:.3} s, {:.1} % again", again * 100.0);
     assert!(wrong < 2.0 * limit);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_rate_that_was_reached_before_is_used_from_the_start() {
-    let weather = Weather::new(110.0, 1000.0, 0.0, 1);
+    let conditions = Conditions::new(110.0, 1000.0, 0.0, 1);
     let parties = [0, 1].map(|_| Arc::new(Identity::generate().unwrap()));
-    let (options, memory) = (QuicOptions::default(), Arc::default());
+    let (options, cache) = (QuicOptions::default(), Arc::default());
     let mut times = Vec::new();
     for _ in 0..3 {
-        let link = weather.link_again(&options, parties.clone(), Some(Arc::clone(&memory)));
+        let link = conditions.link_again(&options, parties.clone(), Some(Arc::clone(&cache)));
         let (elapsed, again) = send(link.await, 3 << 20).await;
         assert!(again < 0.01, "{again}");
         times.push(elapsed);
@@ -503,10 +503,10 @@ async fn a_rate_that_was_reached_before_is_used_from_the_start() {
         "{times:?}"
     );
     // The path has become slower since. The rate is corrected and cached.
-    let slow = Weather::new(110.0, 20.0, 0.0, 1);
+    let slow = Conditions::new(110.0, 20.0, 0.0, 1);
     let fresh = send(slow.link(&options).await, 3 << 20).await.0;
     for (most, most_again) in [(1.5, 1.0), (1.1, 0.1)] {
-        let link = slow.link_again(&options, parties.clone(), Some(Arc::clone(&memory)));
+        let link = slow.link_again(&options, parties.clone(), Some(Arc::clone(&cache)));
         let (elapsed, again) = send(link.await, 3 << 20).await;
         println!(
             "{elapsed:.3} s instead of {fresh:.3} s, {:.1} % again",
@@ -542,8 +542,8 @@ async fn grid() {
                     }
                     let mut runs = Vec::new();
                     for seed in 0..5 {
-                        let weather = Weather::new(rtt_ms, mbit, loss, seed);
-                        runs.push(bulk(&weather, &options, bytes).await);
+                        let conditions = Conditions::new(rtt_ms, mbit, loss, seed);
+                        runs.push(bulk(&conditions, &options, bytes).await);
                     }
                     runs.sort_by(|a, b| a.0.total_cmp(&b.0));
                     let (seconds, again) = runs[2];

@@ -8,15 +8,15 @@ use async_trait::async_trait;
 use super::{
     Rudp,
     connect::Authenticated,
-    listener::{Host, RudpListener},
+    listener::{ConnectionHandler, RudpListener},
 };
 use crate::{
     HandshakeError, TransportError,
     auto::{
         Accepted, NAME,
         candidate::{
-            Candidate, Established, Place, Port, PortListener, Target, Updates, Visit, offer,
-            picked,
+            AcceptResult, Candidate, Established, Place, Port, PortListener, Target, Updates,
+            offer, picked,
         },
     },
     mismatch,
@@ -49,8 +49,9 @@ impl Candidate for Rudp {
     }
 
     async fn listen(&self, place: Place) -> Result<Box<dyn PortListener>, TransportError> {
-        let (door, message) = (place.udp()?.door(), place.offer.encode());
-        let listener = RudpListener::beside(Racing, door, &place.security, &message, self.options)?;
+        let (handle, message) = (place.udp()?.handle(), place.offer.encode());
+        let listener =
+            RudpListener::beside(Racing, handle, &place.security, &message, self.options)?;
         Ok(Box::new(listener))
     }
 
@@ -71,13 +72,13 @@ impl Candidate for Rudp {
 #[derive(Clone, Copy)]
 struct Racing;
 
-impl Host for Racing {
-    type Guest = Accepted;
+impl ConnectionHandler for Racing {
+    type Handled = Accepted;
 
     const TRANSPORTS: &'static [&'static str] = &[NAME, Rudp::NAME];
     const NAME: &'static str = Rudp::NAME;
 
-    async fn host(
+    async fn handle_connection(
         self,
         connection: Authenticated,
         timeout: Duration,
@@ -92,7 +93,7 @@ impl PortListener for RudpListener<Racing> {
         self.reachable()
     }
 
-    async fn next(&mut self) -> Result<Visit, TransportError> {
+    async fn next(&mut self) -> Result<AcceptResult, TransportError> {
         Self::next(self).await.map(Some)
     }
 }

@@ -12,7 +12,7 @@ use transpute_rudp::Connection;
 
 use super::{
     RudpOptions,
-    endpoint::{Door, Endpoint},
+    endpoint::{Endpoint, EndpointHandle},
     halves::{Open, Reader, Writer},
     handshake::{self, Credentials, Established, Outcome},
     link::{Shared, Wait},
@@ -175,8 +175,8 @@ async fn try_connect(
     let began = Instant::now();
     let socket = Socket::connecting(peer, options.socket_buffer).map_err(connect_error)?;
     let local = socket.local();
-    let door: Door = Endpoint::start(socket).map_err(connect_error)?;
-    let endpoint = door.endpoint();
+    let handle: EndpointHandle = Endpoint::start(socket).map_err(connect_error)?;
+    let endpoint = handle.endpoint();
     let outcome = Outcome::default();
     let config = options.config(super::is_repaired(name), peer.ip());
     let tls = |parameters: &[u8]| credentials.begin(parameters, &outcome);

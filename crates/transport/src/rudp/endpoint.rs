@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    foreign::Foreign,
+    foreign_queue::ForeignQueue,
     intake::{FirstPacket, Intake},
     link::Shared,
     routes::Routes,
@@ -36,24 +36,24 @@ pub(super) struct Endpoint {
 struct Users {
     /// A listener accepts links on the socket.
     is_listening: bool,
-    /// Number of [`Door`]s. Without any, no link can be added.
-    doors: usize,
+    /// Number of [`EndpointHandle`]s. Without any, no link can be added.
+    handles: usize,
     /// The queue for datagrams of another protocol.
-    foreign: Option<Arc<Foreign>>,
+    foreign: Option<Arc<ForeignQueue>>,
     /// A thread serves the socket.
     is_served: bool,
 }
 
 /// The right to add links to an endpoint. The thread ends when the last one is dropped and all
 /// links have ended.
-pub(crate) struct Door(Arc<Endpoint>);
+pub(crate) struct EndpointHandle(Arc<Endpoint>);
 
 /// A listener's claim on its socket. While it exists, no other listener can take the socket over.
-pub(crate) struct Listening(Arc<Door>);
+pub(crate) struct Listening(Arc<EndpointHandle>);
 
 impl Endpoint {
     /// Starts to serve a socket.
-    pub(super) fn start(socket: Socket) -> io::Result<Door> {
+    pub(super) fn start(socket: Socket) -> io::Result<EndpointHandle> {
         let endpoint = Arc::new(Self {
             served: Arc::new(ServedSocket::new(socket)?),
             routes: Mutex::default(),
@@ -61,29 +61,29 @@ impl Endpoint {
             users: Mutex::default(),
             intake: Mutex::default(),
         });
-        endpoint.add_door(&mut endpoint.users())
+        endpoint.add_handle(&mut endpoint.users())
     }
 
     /// Lets a listener use the socket, if none does yet. Another protocol on the port must have
     /// ended as well, because its datagrams could not be distinguished from those of a successor.
     pub(super) fn listen(
         self: &Arc<Self>,
-        foreign: Option<Arc<Foreign>>,
+        foreign: Option<Arc<ForeignQueue>>,
     ) -> io::Result<Option<Listening>> {
         let mut users = self.users();
         let is_shared = |foreign| Arc::strong_count(foreign) > 1;
         if users.is_listening || users.foreign.as_ref().is_some_and(is_shared) {
             return Ok(None);
         }
-        let door = self.add_door(&mut users)?;
+        let handle = self.add_handle(&mut users)?;
         users.is_listening = true;
         users.foreign = foreign;
         drop(users);
-        Ok(Some(Listening(Arc::new(door))))
+        Ok(Some(Listening(Arc::new(handle))))
     }
 
-    /// Adds a door, and starts a thread if none serves the socket.
-    fn add_door(self: &Arc<Self>, users: &mut Users) -> io::Result<Door> {
+    /// Adds a handle, and starts a thread if none serves the socket.
+    fn add_handle(self: &Arc<Self>, users: &mut Users) -> io::Result<EndpointHandle> {
         if !users.is_served {
             let served = Arc::clone(self);
             thread::Builder::new()
@@ -91,8 +91,8 @@ impl Endpoint {
                 .spawn(move || Server::new(served).run())?;
             users.is_served = true;
         }
-        users.doors += 1;
-        Ok(Door(Arc::clone(self)))
+        users.handles += 1;
+        Ok(EndpointHandle(Arc::clone(self)))
     }
 
     fn users(&self) -> MutexGuard<'_, Users> {
@@ -105,21 +105,21 @@ impl Endpoint {
     }
 
     /// Returns whether links can still be added.
-    pub(super) fn has_door(&self) -> bool {
-        self.users().doors > 0
+    pub(super) fn has_handle(&self) -> bool {
+        self.users().handles > 0
     }
 
     /// Returns whether the thread, which has no links left, may end: none was or can be added. The
-    /// next door starts another thread.
+    /// next handle starts another thread.
     pub(super) fn may_retire(&self) -> bool {
         let mut users = self.users();
-        // A door adds its link before it closes.
-        users.is_served = users.doors > 0 || self.grown.load(Ordering::SeqCst);
+        // A handle adds its link before it closes.
+        users.is_served = users.handles > 0 || self.grown.load(Ordering::SeqCst);
         !users.is_served
     }
 
     /// Returns the queue for datagrams of another protocol.
-    pub(super) fn foreign(&self) -> Option<Arc<Foreign>> {
+    pub(super) fn foreign(&self) -> Option<Arc<ForeignQueue>> {
         self.users().foreign.clone()
     }
 
@@ -202,21 +202,21 @@ impl Endpoint {
     }
 }
 
-impl Door {
+impl EndpointHandle {
     pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
         &self.0
     }
 }
 
-impl Drop for Door {
+impl Drop for EndpointHandle {
     fn drop(&mut self) {
-        self.0.users().doors -= 1;
+        self.0.users().handles -= 1;
         self.0.served.wake();
     }
 }
 
 impl Listening {
-    pub(crate) fn door(&self) -> &Arc<Door> {
+    pub(crate) fn handle(&self) -> &Arc<EndpointHandle> {
         &self.0
     }
 }
@@ -240,8 +240,8 @@ mod tests {
     fn what_was_given_up_is_not_looked_at_all_the_time() {
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
         let peer = silent.local_addr().unwrap();
-        let door = Endpoint::start(Socket::connecting(peer, 1 << 16).unwrap()).unwrap();
-        let endpoint = door.endpoint();
+        let handle = Endpoint::start(Socket::connecting(peer, 1 << 16).unwrap()).unwrap();
+        let endpoint = handle.endpoint();
         let tls = |parameters: &[u8]| {
             let agreed = Arc::default();
             let tls = PlaintextTls::connector([1; 16], parameters, &["test"], agreed);

@@ -77,12 +77,12 @@ const SOCKET_PAUSE: Duration = Duration::from_micros(200);
 
 /// Maximum number of datagrams that are handled before others get the lock and the peer gets its
 /// answers.
-const MOST_AT_ONCE: usize = 64;
+const MAX_DATAGRAMS_AT_ONCE: usize = 64;
 
 /// Time to wait for the estimate of the path after packets pass, and while a train is arriving,
 /// which takes long on a slow path.
-const ESTIMATE_PATIENCE: Duration = Duration::from_millis(60);
-const TRAIN_PATIENCE: Duration = Duration::from_millis(400);
+const ESTIMATE_TIMEOUT: Duration = Duration::from_millis(60);
+const TRAIN_TIMEOUT: Duration = Duration::from_millis(400);
 
 impl Shared {
     pub(super) fn new(
@@ -172,7 +172,7 @@ impl Shared {
     ) {
         let mut state = self.lock();
         for (index, (at, from, datagram)) in datagrams.enumerate() {
-            if index > 0 && index % MOST_AT_ONCE == 0 {
+            if index > 0 && index % MAX_DATAGRAMS_AT_ONCE == 0 {
                 self.settle(state);
                 state = self.lock();
             }
@@ -411,8 +411,8 @@ impl State {
     /// pass.
     fn estimate_due(&self) -> Option<Time> {
         let patience = match self.connection.is_train_arriving() {
-            true => TRAIN_PATIENCE,
-            false => ESTIMATE_PATIENCE,
+            true => TRAIN_TIMEOUT,
+            false => ESTIMATE_TIMEOUT,
         };
         Some(self.established? + patience)
     }

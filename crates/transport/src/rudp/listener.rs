@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::{
     RudpOptions,
     connect::{Attempt, Authenticated},
-    endpoint::{Door, Listening},
+    endpoint::{EndpointHandle, Listening},
     handshake,
     intake::{Incoming, Intake},
     ports,
@@ -28,9 +28,9 @@ use crate::{
 };
 
 /// Converts authenticated connections of a listener to links or other results.
-pub(crate) trait Host: Clone + Send + 'static {
+pub(crate) trait ConnectionHandler: Clone + Send + 'static {
     /// The result of a connection.
-    type Guest: Send + 'static;
+    type Handled: Send + 'static;
 
     /// The transports that a peer may name by ALPN.
     const TRANSPORTS: &'static [&'static str];
@@ -39,24 +39,24 @@ pub(crate) trait Host: Clone + Send + 'static {
     const NAME: &'static str;
 
     /// Handles a connection. `None` means that it gives no result.
-    fn host(
+    fn handle_connection(
         self,
         authenticated: Authenticated,
         timeout: Duration,
-    ) -> impl Future<Output = Result<Option<Self::Guest>, TransportError>> + Send;
+    ) -> impl Future<Output = Result<Option<Self::Handled>, TransportError>> + Send;
 }
 
 /// Makes a link of every connection, for `rudp`, which repairs losses, or for `udp`.
 #[derive(Clone, Copy)]
 struct Plain<const IS_REPAIRED: bool>;
 
-impl<const IS_REPAIRED: bool> Host for Plain<IS_REPAIRED> {
-    type Guest = Link;
+impl<const IS_REPAIRED: bool> ConnectionHandler for Plain<IS_REPAIRED> {
+    type Handled = Link;
 
     const TRANSPORTS: &'static [&'static str] = &[Self::NAME, NO_COMMON_TRANSPORT];
     const NAME: &'static str = if IS_REPAIRED { Rudp::NAME } else { Udp::NAME };
 
-    async fn host(
+    async fn handle_connection(
         self,
         authenticated: Authenticated,
         timeout: Duration,
@@ -87,13 +87,13 @@ async fn link_of(
 }
 
 /// Accepts connections on a UDP port.
-pub(crate) struct RudpListener<H: Host> {
+pub(crate) struct RudpListener<H: ConnectionHandler> {
     local: SocketAddr,
     /// Keeps the socket open.
-    door: Arc<Door>,
+    handle: Arc<EndpointHandle>,
     incoming: mpsc::UnboundedReceiver<Incoming>,
-    handshakes: Handshakes<Outcome<H::Guest>>,
-    host: H,
+    handshakes: Handshakes<Outcome<H::Handled>>,
+    handler: H,
     timeout: Duration,
     log: Throttle,
     /// Set if no other protocol shares the port.
@@ -124,27 +124,27 @@ pub(crate) async fn listen(
     })
 }
 
-impl<H: Host<Guest = Link>> RudpListener<H> {
+impl<H: ConnectionHandler<Handled = Link>> RudpListener<H> {
     fn alone(
-        host: H,
+        handler: H,
         listening: Listening,
         security: &Security,
         options: RudpOptions,
     ) -> Result<Box<dyn Listener>, TransportError> {
-        let door = Arc::clone(listening.door());
-        let mut listener = Self::beside(host, door, security, &[], options)?;
+        let handle = Arc::clone(listening.handle());
+        let mut listener = Self::beside(handler, handle, security, &[], options)?;
         listener._listening = Some(listening);
         Ok(Box::new(listener))
     }
 }
 
-impl<H: Host> RudpListener<H> {
+impl<H: ConnectionHandler> RudpListener<H> {
     /// Accepts connections on a UDP port that other protocols may share, while the result is held.
     /// `message` is sent to every connector in plaintext mode. With TLS, the certificate contains
     /// it.
     pub(crate) fn beside(
-        host: H,
-        door: Arc<Door>,
+        handler: H,
+        handle: Arc<EndpointHandle>,
         security: &Security,
         message: &[u8],
         options: RudpOptions,
@@ -157,13 +157,13 @@ impl<H: Host> RudpListener<H> {
                 detail: "the cryptographic library refuses to make a key".into(),
             }
         })?;
-        door.endpoint().accept(intake);
+        handle.endpoint().accept(intake);
         Ok(Self {
-            local: door.local(),
-            door,
+            local: handle.local(),
+            handle,
             incoming,
             handshakes: Handshakes::new(options.max_handshakes),
-            host,
+            handler,
             timeout: options.setup_timeout,
             log: Throttle::new(),
             _listening: None,
@@ -171,7 +171,7 @@ impl<H: Host> RudpListener<H> {
     }
 
     /// Waits for the next connection with a result. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Result<H::Guest, TransportError> {
+    pub(crate) async fn next(&mut self) -> Result<H::Handled, TransportError> {
         loop {
             // Every branch is cancel-safe, and nothing is awaited outside of them.
             tokio::select! {
@@ -203,14 +203,14 @@ impl<H: Host> RudpListener<H> {
             None => self.local,
         };
         let peer = SocketAddr::new(incoming.from.ip().to_canonical(), incoming.from.port());
-        let (host, timeout) = (self.host.clone(), self.timeout);
+        let (handler, timeout) = (self.handler.clone(), self.timeout);
         self.handshakes.begin(peer.ip(), async move {
-            let result = welcome(host, incoming, (local, peer), timeout).await;
+            let result = establish(handler, incoming, (local, peer), timeout).await;
             Outcome { peer, result }
         });
     }
 
-    fn finished(&mut self, outcome: Outcome<H::Guest>) -> Option<H::Guest> {
+    fn finished(&mut self, outcome: Outcome<H::Handled>) -> Option<H::Handled> {
         let Outcome { peer, result } = outcome;
         match result {
             Ok(guest) => {
@@ -225,22 +225,22 @@ impl<H: Host> RudpListener<H> {
     }
 }
 
-async fn welcome<H: Host>(
-    host: H,
+async fn establish<H: ConnectionHandler>(
+    handler: H,
     incoming: Incoming,
     addresses: (SocketAddr, SocketAddr),
     timeout: Duration,
-) -> Result<Option<H::Guest>, TransportError> {
+) -> Result<Option<H::Handled>, TransportError> {
     let began: Instant = incoming.began;
     let attempt = Attempt::new(Arc::clone(&incoming.link), incoming.outcome.clone());
     let authenticated = attempt
         .authenticated(H::NAME, addresses, (Duration::ZERO, began))
         .await?;
-    host.host(authenticated, timeout).await
+    handler.handle_connection(authenticated, timeout).await
 }
 
 #[async_trait]
-impl<H: Host<Guest = Link>> Listener for RudpListener<H> {
+impl<H: ConnectionHandler<Handled = Link>> Listener for RudpListener<H> {
     fn local_address(&self) -> String {
         self.reachable()
     }
@@ -250,8 +250,8 @@ impl<H: Host<Guest = Link>> Listener for RudpListener<H> {
     }
 }
 
-impl<H: Host> Drop for RudpListener<H> {
+impl<H: ConnectionHandler> Drop for RudpListener<H> {
     fn drop(&mut self) {
-        self.door.endpoint().accept_nobody();
+        self.handle.endpoint().accept_nobody();
     }
 }

@@ -22,7 +22,7 @@ mod connect;
 mod ending;
 mod endpoint;
 mod flow;
-mod foreign;
+mod foreign_queue;
 mod halves;
 mod handshake;
 mod intake;
@@ -42,8 +42,8 @@ use async_trait::async_trait;
 pub use self::options::{RudpControl, RudpOptions};
 pub(crate) use self::{
     connect::Authenticated,
-    endpoint::Door,
-    foreign::{Batch, Foreign},
+    endpoint::EndpointHandle,
+    foreign_queue::{Batch, ForeignQueue},
     listener::listen,
     options::rate,
     ports::{UdpPort, bind_on_both},

@@ -15,8 +15,8 @@ use std::{
 use crate::{BindError, TransportError, tcp::address};
 
 use super::{
-    endpoint::{Door, Endpoint, Listening},
-    foreign::Foreign,
+    endpoint::{Endpoint, EndpointHandle, Listening},
+    foreign_queue::ForeignQueue,
     socket::Socket,
 };
 
@@ -35,7 +35,7 @@ const RELEASE_POLL: Duration = Duration::from_millis(5);
 #[derive(Clone)]
 pub(crate) struct UdpPort {
     listening: Arc<Listening>,
-    foreign: Option<Arc<Foreign>>,
+    foreign: Option<Arc<ForeignQueue>>,
 }
 
 impl UdpPort {
@@ -46,7 +46,7 @@ impl UdpPort {
         buffer: usize,
         has_foreign: bool,
     ) -> io::Result<Self> {
-        let foreign = has_foreign.then(Arc::<Foreign>::default);
+        let foreign = has_foreign.then(Arc::<ForeignQueue>::default);
         Ok(Self {
             listening: Arc::new(listen(address, buffer, foreign.clone()).await?),
             foreign,
@@ -54,15 +54,15 @@ impl UdpPort {
     }
 
     pub(crate) fn local(&self) -> SocketAddr {
-        self.listening.door().local()
+        self.listening.handle().local()
     }
 
-    pub(crate) fn door(&self) -> Arc<Door> {
-        Arc::clone(self.listening.door())
+    pub(crate) fn handle(&self) -> Arc<EndpointHandle> {
+        Arc::clone(self.listening.handle())
     }
 
     /// Returns the datagrams of the other protocol.
-    pub(crate) fn foreign(&self) -> Arc<Foreign> {
+    pub(crate) fn foreign(&self) -> Arc<ForeignQueue> {
         self.foreign.clone().unwrap_or_default()
     }
 }
@@ -73,14 +73,14 @@ impl UdpPort {
 pub(super) async fn listen(
     address: SocketAddr,
     buffer: usize,
-    foreign: Option<Arc<Foreign>>,
+    foreign: Option<Arc<ForeignQueue>>,
 ) -> io::Result<Listening> {
     let give_up = Instant::now() + RELEASE_TIMEOUT;
     loop {
         match find(address) {
             None => {
-                let door = Endpoint::start(Socket::listening(address, buffer)?)?;
-                let endpoint = door.endpoint();
+                let handle = Endpoint::start(Socket::listening(address, buffer)?)?;
+                let endpoint = handle.endpoint();
                 register(endpoint);
                 return (endpoint.listen(foreign)?).ok_or_else(|| io::ErrorKind::AddrInUse.into());
             }

@@ -75,7 +75,7 @@ impl Server {
                 self.links.retain(|link| !link.is_over());
                 self.endpoint.forget_ended();
             }
-            if self.links.is_empty() && !self.endpoint.has_door() {
+            if self.links.is_empty() && !self.endpoint.has_handle() {
                 if self.endpoint.may_retire() {
                     return;
                 }

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use super::{
     StripedOptions, TcpStriped,
-    gather::Gatherer,
     groups::Groups,
+    growing_port::GrowingPort,
     join::{self, Join},
     open::{announce, open},
 };
@@ -16,11 +16,13 @@ use crate::{
     HandshakeError, Link, LinkReader, Tcp, TransportError,
     auto::{
         Accepted, NAME, Offer, Pick,
-        candidate::{Candidate, Connection, Place, Port, PortListener, Target, Updates, Visit},
+        candidate::{
+            AcceptResult, Candidate, Connection, Place, Port, PortListener, Target, Updates,
+        },
         message::{self, Answered, JoinFormat, Message},
     },
     tcp::{
-        Acceptor, Channel, Connector, Context, Greeter, Port as TcpPort, Route, Socket,
+        Acceptor, Channel, ConnectionHandler, Connector, Context, Port as TcpPort, Route, Socket,
         UNSENT_LIMIT, adopt,
         candidate::{self, TcpConnection},
     },
@@ -51,7 +53,7 @@ impl Candidate for TcpStriped {
             groups: groups.clone(),
         };
         let port = TcpPort::bind(&place.address, handler, options).await?;
-        Ok(Box::new(Gatherer::new(port, groups)))
+        Ok(Box::new(GrowingPort::new(port, groups)))
     }
 }
 
@@ -135,7 +137,7 @@ struct Handler {
 }
 
 impl Handler {
-    async fn handle(&self, mut channel: Channel) -> Result<Option<Visit>, TransportError> {
+    async fn handle(&self, mut channel: Channel) -> Result<Option<AcceptResult>, TransportError> {
         if !candidate::is_choosing(&channel) {
             if channel.transport() == Some(Tcp::NAME) {
                 return candidate::accepted(channel, Pick::from(Tcp::NAME))
@@ -187,7 +189,7 @@ impl Handler {
         join: Join,
         channel: Channel,
         pick: &Pick,
-    ) -> Result<Option<Visit>, TransportError> {
+    ) -> Result<Option<AcceptResult>, TransportError> {
         let control = picked(pick)?.tcp.congestion_control;
         adopt(&channel, control);
         let pick = pick.clone();
@@ -196,24 +198,29 @@ impl Handler {
     }
 }
 
-impl Greeter for Handler {
+impl ConnectionHandler for Handler {
     /// `None`: the connection has joined a link, or it ended during the handshake.
-    type Guest = Option<Visit>;
+    type Handled = Option<AcceptResult>;
 
     const UNSENT_LIMIT: u32 = UNSENT_LIMIT;
 
-    async fn greet(self, socket: Socket, context: Context) -> Result<Self::Guest, TransportError> {
-        candidate::greet(&self.acceptor, socket, context, |it| self.handle(it)).await
+    async fn handle_connection(
+        self,
+        socket: Socket,
+        context: Context,
+    ) -> Result<Self::Handled, TransportError> {
+        candidate::authenticate_and_handle(&self.acceptor, socket, context, |it| self.handle(it))
+            .await
     }
 }
 
 #[async_trait]
-impl PortListener for Gatherer<Handler, Visit> {
+impl PortListener for GrowingPort<Handler, AcceptResult> {
     fn local_address(&self) -> String {
         Self::local_address(self)
     }
 
-    async fn next(&mut self) -> Result<Visit, TransportError> {
+    async fn next(&mut self) -> Result<AcceptResult, TransportError> {
         Self::next(self).await
     }
 }

@@ -2,27 +2,31 @@
 
 use async_trait::async_trait;
 
-use super::{TcpStriped, UNSENT_LIMIT, gather::Gatherer, groups::Groups, join::Join};
+use super::{TcpStriped, UNSENT_LIMIT, groups::Groups, growing_port::GrowingPort, join::Join};
 use crate::{
     Link, Listener, TransportError,
-    tcp::{Acceptor, Context, Greeter, Port, Socket},
+    tcp::{Acceptor, ConnectionHandler, Context, Port, Socket},
 };
 
 /// Authenticates a connection and adds it to its link.
 #[derive(Clone)]
-pub(super) struct StripeGreeter {
+pub(super) struct StripeHandler {
     acceptor: Acceptor,
     groups: Groups,
 }
 
-pub(super) struct StripedListener(Gatherer<StripeGreeter, Link>);
+pub(super) struct StripedListener(GrowingPort<StripeHandler, Link>);
 
-impl Greeter for StripeGreeter {
-    type Guest = Option<Link>;
+impl ConnectionHandler for StripeHandler {
+    type Handled = Option<Link>;
 
     const UNSENT_LIMIT: u32 = UNSENT_LIMIT;
 
-    async fn greet(self, socket: Socket, context: Context) -> Result<Option<Link>, TransportError> {
+    async fn handle_connection(
+        self,
+        socket: Socket,
+        context: Context,
+    ) -> Result<Option<Link>, TransportError> {
         let mut channel = (self.acceptor)
             .authenticate(socket.clone(), context.clone())
             .await?;
@@ -46,12 +50,12 @@ impl StripedListener {
     ) -> Result<Self, TransportError> {
         let options = transport.options.tcp;
         let groups = Groups::new(transport, options.handshake_timeout);
-        let greeter = StripeGreeter {
+        let handler = StripeHandler {
             acceptor,
             groups: groups.clone(),
         };
-        let port = Port::bind(address, greeter, options).await?;
-        Ok(Self(Gatherer::new(port, groups)))
+        let port = Port::bind(address, handler, options).await?;
+        Ok(Self(GrowingPort::new(port, groups)))
     }
 }
 

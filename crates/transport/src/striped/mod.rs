@@ -20,8 +20,8 @@
 #[cfg(unix)]
 mod candidate;
 mod frame;
-mod gather;
 mod groups;
+mod growing_port;
 mod growth;
 mod join;
 mod listen;

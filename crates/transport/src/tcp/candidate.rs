@@ -6,16 +6,16 @@ use async_trait::async_trait;
 use tokio::io::AsyncWriteExt;
 
 use super::{
-    Acceptor, Channel, CongestionControl, Connector, Context, Greeter, Port as TcpPort, Route,
-    Socket, Tcp, TcpOptions, UNSENT_LIMIT, adopt,
+    Acceptor, Channel, CongestionControl, ConnectionHandler, Connector, Context, Port as TcpPort,
+    Route, Socket, Tcp, TcpOptions, UNSENT_LIMIT, adopt,
 };
 use crate::{
     HandshakeError, PathSample, StreamError, TransportError,
     auto::{
         Accepted, NAME, Offer, Pick,
         candidate::{
-            self, Candidate, Connection, Established, Place, Port, PortListener, Target, Updates,
-            Visit,
+            self, AcceptResult, Candidate, Connection, Established, Place, Port, PortListener,
+            Target, Updates,
         },
         message::{self, JoinFormat, Message},
     },
@@ -158,7 +158,7 @@ pub(crate) fn acceptor(place: &Place, names: &[&'static str]) -> Result<Acceptor
 
 /// Authenticates a connection, and has it handled within the time of a handshake. `None` if the
 /// connection ended during the handshake, like one that loses the race early.
-pub(crate) async fn greet<T, F>(
+pub(crate) async fn authenticate_and_handle<T, F>(
     acceptor: &Acceptor,
     socket: Socket,
     context: Context,
@@ -226,7 +226,7 @@ struct Handler {
 }
 
 impl Handler {
-    async fn handle(&self, mut channel: Channel) -> Result<Option<Visit>, TransportError> {
+    async fn handle(&self, mut channel: Channel) -> Result<Option<AcceptResult>, TransportError> {
         let mut pick = Pick::from(Tcp::NAME);
         if is_choosing(&channel) {
             let allows = |pick: &Pick| allows(&self.offer, pick);
@@ -239,13 +239,17 @@ impl Handler {
     }
 }
 
-impl Greeter for Handler {
-    type Guest = Option<Visit>;
+impl ConnectionHandler for Handler {
+    type Handled = Option<AcceptResult>;
 
     const UNSENT_LIMIT: u32 = UNSENT_LIMIT;
 
-    async fn greet(self, socket: Socket, context: Context) -> Result<Self::Guest, TransportError> {
-        greet(&self.acceptor, socket, context, |it| self.handle(it)).await
+    async fn handle_connection(
+        self,
+        socket: Socket,
+        context: Context,
+    ) -> Result<Self::Handled, TransportError> {
+        authenticate_and_handle(&self.acceptor, socket, context, |it| self.handle(it)).await
     }
 }
 
@@ -255,7 +259,7 @@ impl PortListener for TcpPort<Handler> {
         Self::local_address(self)
     }
 
-    async fn next(&mut self) -> Result<Visit, TransportError> {
+    async fn next(&mut self) -> Result<AcceptResult, TransportError> {
         loop {
             if let Some(visit) = Self::next(self).await? {
                 return Ok(visit);

@@ -12,10 +12,10 @@ use tokio::{net::TcpStream, runtime::Handle, time::Instant};
 use super::info::TcpInfo;
 
 /// Maximum time without progress.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time in total.
-const MOST: Duration = Duration::from_secs(60);
+const MAX_LINGER: Duration = Duration::from_secs(60);
 
 /// The first and the longest interval between checks of the peer's acknowledgements.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
@@ -29,7 +29,7 @@ pub(super) fn linger(stream: &Arc<TcpStream>) {
     if let Ok(runtime) = Handle::try_current() {
         let stream = Arc::clone(stream);
         runtime.spawn(async move {
-            let _ = tokio::time::timeout(MOST, outlast(&stream)).await;
+            let _ = tokio::time::timeout(MAX_LINGER, outlast(&stream)).await;
         });
     }
 }
@@ -63,7 +63,7 @@ async fn outlast(stream: &TcpStream) {
         let left = Some((info.unacked, info.not_sent));
         if left != last {
             (last, moved) = (left, Instant::now());
-        } else if moved.elapsed() > PATIENCE {
+        } else if moved.elapsed() > PROGRESS_TIMEOUT {
             return;
         }
     }

@@ -26,28 +26,28 @@ use crate::{
 };
 
 /// Authenticates the connections of a listener.
-pub(crate) trait Greeter: Clone + Send + 'static {
+pub(crate) trait ConnectionHandler: Clone + Send + 'static {
     /// The result of a connection.
-    type Guest: Send + 'static;
+    type Handled: Send + 'static;
 
     /// Maximum number of unsent bytes in the kernel on each connection.
     const UNSENT_LIMIT: u32;
 
     /// Authenticates a connecting peer.
-    fn greet(
+    fn handle_connection(
         self,
         socket: Socket,
         context: Context,
-    ) -> impl Future<Output = Result<Self::Guest, TransportError>> + Send;
+    ) -> impl Future<Output = Result<Self::Handled, TransportError>> + Send;
 }
 
 /// A listening port.
-pub(crate) struct Port<G: Greeter> {
+pub(crate) struct Port<G: ConnectionHandler> {
     listener: TcpListener,
     local: SocketAddr,
-    greeter: G,
+    handler: G,
     options: TcpOptions,
-    handshakes: Handshakes<Outcome<G::Guest>>,
+    handshakes: Handshakes<Outcome<G::Handled>>,
     pause: Option<Instant>,
     log: Throttle,
 }
@@ -60,20 +60,24 @@ struct Outcome<T> {
 /// Pause of the listener after the system has no descriptor or memory for another connection.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(250);
 
-impl Greeter for Acceptor {
-    type Guest = Link;
+impl ConnectionHandler for Acceptor {
+    type Handled = Link;
 
     const UNSENT_LIMIT: u32 = super::UNSENT_LIMIT;
 
-    async fn greet(self, socket: Socket, context: Context) -> Result<Link, TransportError> {
+    async fn handle_connection(
+        self,
+        socket: Socket,
+        context: Context,
+    ) -> Result<Link, TransportError> {
         Ok(self.authenticate(socket, context).await?.into_link())
     }
 }
 
-impl<G: Greeter> Port<G> {
+impl<G: ConnectionHandler> Port<G> {
     pub(crate) async fn bind(
         address: &str,
-        greeter: G,
+        handler: G,
         options: TcpOptions,
     ) -> Result<Self, TransportError> {
         let listen_error = &address::listen_error(address);
@@ -84,7 +88,7 @@ impl<G: Greeter> Port<G> {
         Ok(Self {
             local: listener.local_addr().map_err(listen_error)?,
             listener,
-            greeter,
+            handler,
             options,
             handshakes: Handshakes::new(options.max_handshakes),
             pause: None,
@@ -93,7 +97,7 @@ impl<G: Greeter> Port<G> {
     }
 
     fn begin(&mut self, stream: TcpStream, peer: SocketAddr) {
-        let greeter = self.greeter.clone();
+        let handler = self.handler.clone();
         let context = Context {
             local: stream.local_addr().unwrap_or(self.local),
             peer,
@@ -103,14 +107,14 @@ impl<G: Greeter> Port<G> {
         let peer_timeout = self.options.peer_timeout;
         self.handshakes.begin(peer.ip(), async move {
             let result = match Socket::new(stream, G::UNSENT_LIMIT, 0, peer_timeout) {
-                Ok(socket) => greeter.greet(socket, context).await,
+                Ok(socket) => handler.handle_connection(socket, context).await,
                 Err(error) => Err(TransportError::from_io(error)),
             };
             Outcome { peer, result }
         });
     }
 
-    fn finished(&mut self, outcome: Outcome<G::Guest>) -> Option<G::Guest> {
+    fn finished(&mut self, outcome: Outcome<G::Handled>) -> Option<G::Handled> {
         let Outcome { peer, result } = outcome;
         match result {
             Ok(guest) => {
@@ -142,14 +146,14 @@ impl<G: Greeter> Port<G> {
     }
 }
 
-impl<G: Greeter> Port<G> {
+impl<G: ConnectionHandler> Port<G> {
     /// Returns the address at which another party on this machine can connect.
     pub(crate) fn local_address(&self) -> String {
         address::reachable(self.local).to_string()
     }
 
     /// Waits for the next authenticated connection. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Result<G::Guest, TransportError> {
+    pub(crate) async fn next(&mut self) -> Result<G::Handled, TransportError> {
         loop {
             // Further peers wait in the queue of the system.
             let full = self.handshakes.full_until();

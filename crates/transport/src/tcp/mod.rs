@@ -34,7 +34,7 @@ use tokio::net::TcpStream;
 pub use self::congestion::{CongestionControl, InvalidCongestionControl};
 pub(crate) use self::{
     handshake::{Acceptor, Carrier, Channel, Connector, Context},
-    listener::{Greeter, Port},
+    listener::{ConnectionHandler, Port},
     socket::Socket,
 };
 use crate::{
@@ -252,7 +252,7 @@ impl Route {
                 retries::prepare(&(&socket).into());
                 socket.connect(candidate).await
             };
-            let attempt = request::open(begin, tokio::time::sleep(request::PATIENCE));
+            let attempt = request::open(begin, tokio::time::sleep(request::SYN_TIMEOUT));
             match tokio::time::timeout(left / untried, attempt).await {
                 Ok(Ok((stream, lost))) => return Ok((stream, candidate, lost)),
                 Ok(Err(source)) => {

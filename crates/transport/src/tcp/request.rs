@@ -8,7 +8,7 @@
 use std::{future::Future, pin::pin, time::Duration};
 
 /// Time without an answer after which a second connection is attempted (RFC 8305, section 8).
-pub(super) const PATIENCE: Duration = Duration::from_millis(250);
+pub(super) const SYN_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Opens a connection with `begin`, which is called a second time if the first attempt takes longer
 /// than `doubt`. Also returns the number of attempts that failed before.
@@ -44,22 +44,22 @@ mod tests {
     use super::*;
 
     /// The outcome of an attempt after a number of milliseconds.
-    type Fate = (u64, Result<(), io::ErrorKind>);
+    type Outcome = (u64, Result<(), io::ErrorKind>);
 
     /// Returns the number of the successful attempt, the number of failed ones, and the time in
     /// milliseconds.
-    async fn run(fates: &[Fate]) -> (io::Result<(usize, u64)>, u64, usize) {
+    async fn run(outcomes: &[Outcome]) -> (io::Result<(usize, u64)>, u64, usize) {
         let began = Instant::now();
         let count = Cell::new(0);
         let begin = || {
             let number = count.replace(count.get() + 1);
-            let (after, fate) = fates[number];
+            let (after, fate) = outcomes[number];
             async move {
                 sleep(Duration::from_millis(after)).await;
                 fate.map(|()| number).map_err(io::Error::from)
             }
         };
-        let opened = open(begin, sleep(PATIENCE)).await;
+        let opened = open(begin, sleep(SYN_TIMEOUT)).await;
         let after = began.elapsed().as_millis().try_into().unwrap();
         (opened, after, count.get())
     }

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Far more than any of this takes, so that only a hang exceeds it.
-const FOREVER: Duration = Duration::from_secs(60);
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sends datagrams from an address of its own, several times. Returns the numbers of bytes sent and
 /// received.
@@ -75,11 +75,11 @@ async fn recorded_datagrams_are_not_answered_again() {
         registry.retain(|name| name == pick);
         let racing = race_among(pick, &relay.address, &connecting, patient(), &registry);
         let meeting = async { tokio::join!(listener.next(), racing) };
-        let (accepted, won) = timeout(FOREVER, meeting).await.unwrap();
+        let (accepted, won) = timeout(HANG_TIMEOUT, meeting).await.unwrap();
         let ((mut near, _), (mut far, far_stats)) =
             (parts(won.unwrap().link), parts(accepted.unwrap().link));
         let talked = talk((&mut near.0, &mut near.1), (&mut far.0, &mut far.1));
-        timeout(FOREVER, talked).await.unwrap();
+        timeout(HANG_TIMEOUT, talked).await.unwrap();
         let recorded = std::mem::take(&mut *relay.faults.recorded.lock().unwrap());
         // RFC 9443: the first byte distinguishes the protocols.
         let is_rudp = |packet: &Vec<u8>| (0x10..0x40).contains(&packet[0]);
@@ -98,7 +98,7 @@ async fn recorded_datagrams_are_not_answered_again() {
             assert!(grown < sent as u64 / 10, "{grown} of {sent}");
         }
         let talked = talk((&mut near.0, &mut near.1), (&mut far.0, &mut far.1));
-        timeout(FOREVER, talked)
+        timeout(HANG_TIMEOUT, talked)
             .await
             .expect("the link works still");
 

@@ -33,7 +33,7 @@ const MARKS: &str = "BARS_MARKS";
 const TRAINS: &str = "BARS_TRAINS";
 
 /// Prefix of the lines of a party.
-const SAYS: &str = "party: ";
+const PREFIX: &str = "party: ";
 
 /// Time limit of a party, in case that it hangs. The runs of `share` are the longest, and take 67
 /// s.
@@ -123,7 +123,7 @@ impl Party {
             let mut line = String::new();
             let read = self.lines.read_line(&mut line).unwrap();
             assert!(read > 0, "a party ended before it said {word:?}:\n{other}");
-            let mut words = (line.strip_prefix(SAYS).unwrap_or_default()).split_whitespace();
+            let mut words = (line.strip_prefix(PREFIX).unwrap_or_default()).split_whitespace();
             if words.next() == Some(word) {
                 let numbers: Vec<u64> = words.map(|number| number.parse().unwrap()).collect();
                 return numbers.try_into().unwrap();
@@ -148,7 +148,7 @@ pub(crate) fn nanoseconds(time: SystemTime) -> u64 {
 
 fn say(word: &str, numbers: &[u64]) {
     let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
-    eprintln!("{SAYS}{word} {}", numbers.join(" "));
+    eprintln!("{PREFIX}{word} {}", numbers.join(" "));
 }
 
 /// Runs a party, if this process is one.

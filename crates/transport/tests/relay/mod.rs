@@ -36,7 +36,7 @@ pub(crate) struct Faults {
 }
 
 /// Maximum number of recorded packets.
-const MOST_RECORDED: usize = 1000;
+const MAX_RECORDED: usize = 1000;
 
 pub(crate) struct Relay {
     pub(crate) address: String,
@@ -122,7 +122,7 @@ async fn return_udp(
 impl Faults {
     fn record(&self, packet: &[u8]) {
         let mut recorded = self.recorded.lock().unwrap();
-        if recorded.len() < MOST_RECORDED {
+        if recorded.len() < MAX_RECORDED {
             recorded.push(packet.to_vec());
         }
     }

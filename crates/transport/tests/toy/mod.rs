@@ -58,7 +58,7 @@ pub(crate) struct Toy {
     fault: Fault,
     /// One token per open link.
     open: Arc<()>,
-    ports: Arc<Mutex<HashMap<String, mpsc::Sender<Knock>>>>,
+    ports: Arc<Mutex<HashMap<String, mpsc::Sender<ConnectRequest>>>>,
 }
 
 impl Toy {
@@ -72,7 +72,7 @@ impl Toy {
 }
 
 /// The claims of a connector, and its end of the pipe for the listener.
-struct Knock {
+struct ConnectRequest {
     claim: Option<Fingerprint>,
     kind: Kind,
     pipe: DuplexStream,
@@ -147,14 +147,14 @@ impl Transport for Toy {
         _: &str,
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError> {
-        let (sender, knocks) = mpsc::channel(16);
+        let (sender, requests) = mpsc::channel(16);
         let mut ports = self.ports.lock().unwrap();
         let address = format!("toy:{}", ports.len() + 1);
         ports.insert(address.clone(), sender);
         Ok(Box::new(ToyListener {
             fault: self.fault,
             address,
-            knocks,
+            requests,
             security: security.clone(),
         }))
     }
@@ -180,7 +180,7 @@ impl Transport for Toy {
         }
         let (answer, answered) = oneshot::channel();
         let (confirm, confirmed) = oneshot::channel();
-        let knock = Knock {
+        let request = ConnectRequest {
             claim: claim(security),
             kind: kind(security),
             pipe: theirs,
@@ -190,7 +190,7 @@ impl Transport for Toy {
             confirmed,
         };
         port.ok_or_else(nobody)?
-            .send(knock)
+            .send(request)
             .await
             .map_err(|_| nobody())?;
         let peer = answered.await.map_err(|_| nobody())??;
@@ -208,7 +208,7 @@ impl Transport for Toy {
 struct ToyListener {
     fault: Fault,
     address: String,
-    knocks: mpsc::Receiver<Knock>,
+    requests: mpsc::Receiver<ConnectRequest>,
     security: Security,
 }
 
@@ -220,16 +220,20 @@ impl Listener for ToyListener {
 
     async fn accept(&mut self) -> Result<Link, TransportError> {
         loop {
-            let knock = self.knocks.recv().await.ok_or_else(|| BindError::Accept {
-                address: self.address.clone(),
-                source: io::ErrorKind::NotConnected.into(),
-            })?;
+            let request = self
+                .requests
+                .recv()
+                .await
+                .ok_or_else(|| BindError::Accept {
+                    address: self.address.clone(),
+                    source: io::ErrorKind::NotConnected.into(),
+                })?;
             let own = claim(&self.security);
-            let verdict = match knock.claim {
-                _ if knock.kind != kind(&self.security) => match self.fault {
+            let verdict = match request.claim {
+                _ if request.kind != kind(&self.security) => match self.fault {
                     Fault::IgnoresMode => Ok(()),
                     Fault::IgnoresPinning
-                        if ![knock.kind, kind(&self.security)].contains(&Kind::Plaintext) =>
+                        if ![request.kind, kind(&self.security)].contains(&Kind::Plaintext) =>
                     {
                         Ok(())
                     }
@@ -244,18 +248,18 @@ impl Listener for ToyListener {
                 None => Ok(()),
             };
             let welcome = verdict.is_ok();
-            let _ = knock.answer.send(verdict.map(|()| own));
-            if welcome && knock.confirmed.await.is_ok() {
-                let [far, near] = knock.ends;
-                let (ends, trust) = ([near, far], (kind(&self.security), knock.claim));
+            let _ = request.answer.send(verdict.map(|()| own));
+            if welcome && request.confirmed.await.is_ok() {
+                let [far, near] = request.ends;
+                let (ends, trust) = ([near, far], (kind(&self.security), request.claim));
                 let address = &self.address;
                 return Ok(link(
                     self.fault,
-                    knock.pipe,
+                    request.pipe,
                     ends,
                     address,
                     trust,
-                    knock.token,
+                    request.token,
                 ));
             }
         }

@@ -16,11 +16,11 @@ struct Pair {
 
 impl Pair {
     async fn new() -> Self {
-        let weather = Weather::new(20.0, 1000.0, 0.0, 1);
-        let wires = weather.wires();
+        let conditions = Conditions::new(20.0, 1000.0, 0.0, 1);
+        let wires = conditions.wires();
         let parties = [0, 1].map(|_| Arc::new(Identity::generate().unwrap()));
         let options = QuicOptions::default();
-        let (a, b) = weather.link_over(&wires, &options, parties, None).await;
+        let (a, b) = conditions.link_over(&wires, &options, parties, None).await;
         Self { a, b, wires }
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use super::groups::Groups;
 use crate::{
     TransportError,
-    tcp::{Greeter, Port},
+    tcp::{ConnectionHandler, Port},
 };
 
 /// Maximum number of new links that wait for the user of the listener. Further connections wait in
@@ -20,12 +20,12 @@ const MAX_READY: usize = 16;
 
 /// A port whose links can grow. A connection that is not a new link, such as a further stripe,
 /// yields `None`.
-pub(crate) struct Gatherer<G: Greeter<Guest = Option<V>>, V> {
+pub(crate) struct GrowingPort<G: ConnectionHandler<Handled = Option<V>>, V> {
     core: Arc<Mutex<Core<G, V>>>,
     local: String,
 }
 
-struct Core<G: Greeter<Guest = Option<V>>, V> {
+struct Core<G: ConnectionHandler<Handled = Option<V>>, V> {
     port: Port<G>,
     groups: Groups,
     ready: VecDeque<Result<V, TransportError>>,
@@ -33,9 +33,9 @@ struct Core<G: Greeter<Guest = Option<V>>, V> {
     has_task: bool,
 }
 
-impl<G, V> Gatherer<G, V>
+impl<G, V> GrowingPort<G, V>
 where
-    G: Greeter<Guest = Option<V>>,
+    G: ConnectionHandler<Handled = Option<V>>,
     V: Send + 'static,
 {
     pub(crate) fn new(port: Port<G>, groups: Groups) -> Self {
@@ -74,7 +74,9 @@ where
 
 /// Accepts connections while a link can grow. Between two of them, the user of the listener can
 /// take over.
-async fn accept_further<G: Greeter<Guest = Option<V>>, V>(shared: Arc<Mutex<Core<G, V>>>) {
+async fn accept_further<G: ConnectionHandler<Handled = Option<V>>, V>(
+    shared: Arc<Mutex<Core<G, V>>>,
+) {
     loop {
         let mut guard = shared.lock().await;
         let core = &mut *guard;

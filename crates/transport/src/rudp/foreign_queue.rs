@@ -12,12 +12,12 @@ use std::{
 
 use quinn_udp::{EcnCodepoint, Transmit};
 
-use super::{Door, socket::Arrival};
+use super::{EndpointHandle, socket::Arrival};
 
 /// Datagrams of another protocol. The queue is bounded. When it is full, datagrams are dropped, as
 /// a socket does.
 #[derive(Debug, Default)]
-pub(crate) struct Foreign(Mutex<Queue>);
+pub(crate) struct ForeignQueue(Mutex<Queue>);
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -39,15 +39,15 @@ pub(crate) struct Batch {
 
 /// Maximum number of waiting bytes. A batch counts at least the memory that it takes.
 const MAX_BYTES: usize = 4 << 20;
-const LEAST_BYTES: usize = 256;
+const MIN_BATCH_BYTES: usize = 256;
 
 impl Batch {
     fn cost(&self) -> usize {
-        self.bytes.capacity().max(LEAST_BYTES)
+        self.bytes.capacity().max(MIN_BATCH_BYTES)
     }
 }
 
-impl Foreign {
+impl ForeignQueue {
     pub(super) fn put(&self, arrival: &Arrival<'_>) {
         let batch = Batch {
             from: arrival.from,
@@ -96,7 +96,7 @@ impl Foreign {
     }
 }
 
-impl Door {
+impl EndpointHandle {
     /// Sends datagrams of another protocol.
     pub(crate) fn send_foreign(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         self.endpoint().served.socket.send_foreign(transmit)
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_bounded_and_comes_out_in_order() {
-        let foreign = Foreign::default();
+        let foreign = ForeignQueue::default();
         let cx = Context::from_waker(Waker::noop());
         assert!(foreign.poll_take(&cx, 1, |_| ()).is_pending());
         for index in 0..100_000_u32 {

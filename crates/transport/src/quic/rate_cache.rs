@@ -12,34 +12,34 @@ use crate::Fingerprint;
 
 /// The key of the cache: the address, and the pinned key if there is one. The key alone would apply
 /// a rate to a peer that has moved to another path.
-pub(super) type Who = (IpAddr, Option<Fingerprint>);
+pub(super) type PeerKey = (IpAddr, Option<Fingerprint>);
 
 /// Lifetime of an entry. The rate of a path changes within minutes; docs/security.md states this
 /// time.
-const AGE: Duration = Duration::from_secs(600);
+const MAX_AGE: Duration = Duration::from_secs(600);
 
 /// Maximum number of entries. The oldest ones are evicted.
-const MOST: usize = 1024;
+const MAX_PEERS: usize = 1024;
 
 /// Share of the cached rate at which a link starts. Starting below the path's rate loses fewer
 /// packets than starting above it.
-const SHARE: f64 = 0.9;
+const START_SHARE: f64 = 0.9;
 
 /// Rates by peer.
 #[derive(Debug, Default)]
-pub(super) struct Memory(Mutex<HashMap<Who, Known>>);
+pub(super) struct RateCache(Mutex<HashMap<PeerKey, PeerRate>>);
 
 /// The entry of a peer.
 #[derive(Debug)]
-struct Known {
-    reached: Option<Reached>,
+struct PeerRate {
+    reached: Option<ReachedRate>,
     /// Number of present links to the peer.
     links: u32,
 }
 
 /// The rate that a link has reached.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Reached {
+pub(super) struct ReachedRate {
     /// Bytes per second.
     pub(super) rate: u64,
     /// The initial rate was too high.
@@ -49,16 +49,16 @@ pub(super) struct Reached {
 
 /// A link to a peer, which records its rate.
 #[derive(Debug)]
-pub(super) struct Visit {
-    memory: Arc<Memory>,
-    who: Who,
+pub(super) struct CachedLink {
+    cache: Arc<RateCache>,
+    who: PeerKey,
     rate: Option<u64>,
 }
 
-impl Visit {
-    pub(super) fn new(memory: Arc<Memory>, who: Who, now: Instant) -> Self {
-        let rate = memory.begin(who, now);
-        Self { memory, who, rate }
+impl CachedLink {
+    pub(super) fn new(cache: Arc<RateCache>, who: PeerKey, now: Instant) -> Self {
+        let rate = cache.begin(who, now);
+        Self { cache, who, rate }
     }
 
     /// Returns the initial rate in bytes per second, if it is known.
@@ -68,16 +68,16 @@ impl Visit {
 
     /// Records the rate that the link has reached. A link with little to send does not refute the
     /// entry.
-    pub(super) fn end(self, reached: Option<Reached>) {
+    pub(super) fn end(self, reached: Option<ReachedRate>) {
         if let Some(reached) = reached {
-            self.memory.note(self.who, reached);
+            self.cache.note(self.who, reached);
         }
     }
 }
 
-impl Drop for Visit {
+impl Drop for CachedLink {
     fn drop(&mut self) {
-        let mut all = self.memory.lock();
+        let mut all = self.cache.lock();
         if let Some(known) = all.get_mut(&self.who) {
             known.links = known.links.saturating_sub(1);
             if known.links == 0 && known.reached.is_none() {
@@ -87,33 +87,33 @@ impl Drop for Visit {
     }
 }
 
-impl Memory {
+impl RateCache {
     /// Counts a link, and returns its share of the known rate.
-    fn begin(&self, who: Who, now: Instant) -> Option<u64> {
+    fn begin(&self, who: PeerKey, now: Instant) -> Option<u64> {
         let mut all = self.lock();
-        let known = all.entry(who).or_insert(Known {
+        let known = all.entry(who).or_insert(PeerRate {
             reached: None,
             links: 0,
         });
         known.links = known.links.saturating_add(1);
         let reached = known.reached?;
-        let share = SHARE / f64::from(known.links);
-        (now.saturating_duration_since(reached.at) < AGE)
+        let share = START_SHARE / f64::from(known.links);
+        (now.saturating_duration_since(reached.at) < MAX_AGE)
             .then_some((reached.rate as f64 * share) as u64)
     }
 
-    fn note(&self, who: Who, mut reached: Reached) {
+    fn note(&self, who: PeerKey, mut reached: ReachedRate) {
         let mut all = self.lock();
         if let Some(known) = all.get_mut(&who) {
             if let Some(before) = known.reached
                 && !reached.is_corrected
-                && reached.at.saturating_duration_since(before.at) < AGE
+                && reached.at.saturating_duration_since(before.at) < MAX_AGE
             {
                 reached.rate = reached.rate.max(before.rate);
             }
             known.reached = Some(reached);
         }
-        if all.len() > MOST {
+        if all.len() > MAX_PEERS {
             let gone = all.iter().filter(|(_, known)| known.links == 0);
             let oldest = gone.min_by_key(|(_, known)| known.reached.map(|reached| reached.at));
             if let Some(oldest) = oldest.map(|(who, _)| *who) {
@@ -122,7 +122,7 @@ impl Memory {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Who, Known>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<PeerKey, PeerRate>> {
         // The map stays valid after a panic between two of its changes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,21 +132,21 @@ impl Memory {
 mod tests {
     use super::*;
 
-    fn who(number: u32) -> Who {
+    fn who(number: u32) -> PeerKey {
         (IpAddr::V4(number.into()), None)
     }
 
     /// Starts a link at one time and ends it at another, in seconds, with the rate that it reaches.
     /// Returns its initial rate.
-    fn visit(
-        memory: &Arc<Memory>,
+    fn cached(
+        cache: &Arc<RateCache>,
         times: [Instant; 2],
         rate: u64,
         is_corrected: bool,
     ) -> Option<u64> {
-        let visit = Visit::new(Arc::clone(memory), who(1), times[0]);
-        let started = visit.rate();
-        visit.end((rate > 0).then_some(Reached {
+        let cached = CachedLink::new(Arc::clone(cache), who(1), times[0]);
+        let started = cached.rate();
+        cached.end((rate > 0).then_some(ReachedRate {
             rate,
             is_corrected,
             at: times[1],
@@ -156,37 +156,37 @@ mod tests {
 
     #[test]
     fn the_most_is_remembered_until_it_proves_too_much_or_is_old() {
-        let (memory, start) = (Arc::default(), Instant::now());
+        let (cache, start) = (Arc::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        assert_eq!(visit(&memory, [at(0), at(1)], 1000, false), None);
-        assert_eq!(visit(&memory, [at(2), at(3)], 10, false), Some(900));
-        assert_eq!(visit(&memory, [at(4), at(5)], 500, true), Some(900));
-        assert_eq!(visit(&memory, [at(604), at(604)], 0, false), Some(450));
-        assert_eq!(visit(&memory, [at(605), at(605)], 10, false), None);
-        assert_eq!(visit(&memory, [at(606), at(606)], 0, false), Some(9));
+        assert_eq!(cached(&cache, [at(0), at(1)], 1000, false), None);
+        assert_eq!(cached(&cache, [at(2), at(3)], 10, false), Some(900));
+        assert_eq!(cached(&cache, [at(4), at(5)], 500, true), Some(900));
+        assert_eq!(cached(&cache, [at(604), at(604)], 0, false), Some(450));
+        assert_eq!(cached(&cache, [at(605), at(605)], 10, false), None);
+        assert_eq!(cached(&cache, [at(606), at(606)], 0, false), Some(9));
         let other = (who(1).0, Some(Fingerprint::of_public_key(b"another")));
-        assert_eq!(Visit::new(memory, other, at(606)).rate(), None);
+        assert_eq!(CachedLink::new(cache, other, at(606)).rate(), None);
     }
 
     #[test]
     fn links_at_the_same_time_share() {
-        let (memory, now) = (Arc::default(), Instant::now());
-        visit(&memory, [now; 2], 1000, false);
-        let begin = || Visit::new(Arc::clone(&memory), who(1), now);
-        let visits = [begin(), begin(), begin()];
-        let rates = visits.each_ref().map(|visit| visit.rate());
+        let (cache, now) = (Arc::default(), Instant::now());
+        cached(&cache, [now; 2], 1000, false);
+        let begin = || CachedLink::new(Arc::clone(&cache), who(1), now);
+        let links = [begin(), begin(), begin()];
+        let rates = links.each_ref().map(|cached| cached.rate());
         assert_eq!(rates, [Some(900), Some(450), Some(300)]);
-        drop(visits);
+        drop(links);
         assert_eq!(begin().rate(), Some(900));
     }
 
     #[test]
     fn those_who_were_there_last_are_remembered() {
-        let (memory, start) = (Arc::<Memory>::default(), Instant::now());
-        let most = MOST as u32;
-        let begin = |number| Visit::new(Arc::clone(&memory), who(number), start);
+        let (cache, start) = (Arc::<RateCache>::default(), Instant::now());
+        let most = MAX_PEERS as u32;
+        let begin = |number| CachedLink::new(Arc::clone(&cache), who(number), start);
         for number in 0..2 * most {
-            begin(number).end(Some(Reached {
+            begin(number).end(Some(ReachedRate {
                 rate: 1000,
                 is_corrected: false,
                 at: start + Duration::from_nanos(number.into()),
@@ -194,7 +194,7 @@ mod tests {
             // An unknown peer without a rate gets no entry.
             begin(number + 2 * most).end(None);
         }
-        assert_eq!(memory.lock().len(), MOST);
+        assert_eq!(cache.lock().len(), MAX_PEERS);
         let stays = begin(most + 1);
         assert_eq!((begin(most - 1).rate(), stays.rate()), (None, Some(900)));
     }
