@@ -228,7 +228,7 @@ impl Engine {
                 call,
                 prepared,
                 done,
-            } => match self.connection.call(role, call) {
+            } => match self.connection.call(role, *call) {
                 Ok(run) => {
                     let span = RunSpan::open(&self.span, run);
                     let mut pending = PendingRun::new(call_id, span, done);

@@ -25,7 +25,7 @@ pub(super) enum Command {
     Call {
         call_id: CallId,
         role: Role,
-        call: Call,
+        call: Box<Call>,
         /// Receives the result of the preparation.
         prepared: Option<oneshot::Sender<Result<(), SessionError>>>,
         done: oneshot::Sender<Result<RunOutcome, SessionError>>,
@@ -180,7 +180,7 @@ impl ConnectionHandle {
         let _ = self.commands.send(Command::Call {
             call_id,
             role,
-            call,
+            call: Box::new(call),
             prepared,
             done,
         });

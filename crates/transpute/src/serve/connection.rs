@@ -198,7 +198,9 @@ impl<S: Service> PeerConnection<'_, S> {
             let input = shared.service.input(&asked);
             (timeout(shared.limits.run_time, input).await).unwrap_or(Err(LOCAL_FAILURE))
         });
-        self.queues[request.role as usize].start(Admitted { request, permit }, inputs);
+        let role = request.role;
+        let request = Box::new(request);
+        self.queues[role as usize].start(Admitted { request, permit }, inputs);
     }
 
     fn reply(&mut self, role: Role, answer: Reply) {

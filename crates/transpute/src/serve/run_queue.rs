@@ -33,7 +33,7 @@ enum Waiting {
 
 /// A run with a permit.
 pub(super) struct Admitted {
-    pub(super) request: Request,
+    pub(super) request: Box<Request>,
     pub(super) permit: OwnedSemaphorePermit,
 }
 
