@@ -9,6 +9,7 @@ use std::{
 };
 
 mod circuits;
+mod docs;
 mod fuzz;
 mod ignored;
 mod reproduce;
@@ -21,6 +22,7 @@ usage: cargo xtask <chore>
 
   circuits          write the circuit files under circuits/ anew
   circuits --check  fail unless they are what would be written
+  docs              check the links of README.md and docs/, and build the book if mdbook is installed
   fuzz-check        fail unless the targets of the fuzzer compile
   reproduce         run the published experiments anew and write docs/results (hours)
   reproduce --quick the same with fewer runs, into docs/results/quick (minutes)
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
     let outcome = match arguments[..] {
         ["circuits"] => circuits::write(&root()),
         ["circuits", "--check"] => circuits::check(&root()).and_then(none_found),
+        ["docs"] => docs::run(&root()).and_then(none_found),
         ["fuzz-check"] => fuzz::check(&root()),
         ["reproduce"] => reproduce::reproduce(&root(), false),
         ["reproduce", "--quick"] => reproduce::reproduce(&root(), true),

@@ -30,15 +30,38 @@ const NO_CORE_TEXTS: [&str; 8] = [
 /// elsewhere.
 const TRANSPORTS: [&str; 5] = ["tcp", "tcp-striped", "quic", "rudp", "udp"];
 
-/// Where transports may be named: their own folders, and the files that need it.
-const NAMES_TRANSPORTS: [&str; 13] = [
+/// The types of those that `auto` uses.
+const TRANSPORT_TYPES: [&str; 4] = ["Tcp", "TcpStriped", "Quic", "Rudp"];
+
+/// The folders of the transports.
+const TRANSPORT_FOLDERS: [&str; 5] = [
     "crates/transport/src/tcp/",
     "crates/transport/src/quic/",
     "crates/transport/src/rudp/",
     "crates/transport/src/udp/",
     "crates/transport/src/striped/",
-    // The connections that share the ports of `auto`, and what picks of them look like on the wire.
-    "crates/transport/src/auto/pick.rs",
+];
+
+/// The crates in which no other file uses the types of transports.
+const WITHOUT_TRANSPORT_TYPES: [&str; 4] = [
+    "crates/transport/src/",
+    "crates/select/src/",
+    "crates/transpute/src/",
+    "crates/testbed/src/",
+];
+
+/// The files of these crates that may.
+const USES_TRANSPORT_TYPES: [&str; 3] = [
+    // The list of the built-in transports.
+    "crates/transport/src/builtins.rs",
+    // Exports them.
+    "crates/transport/src/lib.rs",
+    // `Port::Tcp` is a kind of port.
+    "crates/transport/src/conformance/",
+];
+
+/// Files that may name transports besides their own folders.
+const NAMES_TRANSPORTS: [&str; 7] = [
     // Defaults of flags, which are inputs of an experiment.
     "crates/cli/src/link/mod.rs",
     "crates/testbed-cli/src/testbed/",
@@ -47,7 +70,7 @@ const NAMES_TRANSPORTS: [&str; 13] = [
     // Labels of scenarios: whether a firewall blocks the protocol UDP.
     "crates/testbed/src/report/tables.rs",
     "crates/testbed/src/runner/matrix.rs",
-    "crates/testbed-web/src/choose.rs",
+    "crates/testbed-web/src/scenario_choice.rs",
     // This list.
     "xtask/",
 ];
@@ -76,7 +99,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
         let text = fs::read_to_string(&file)?;
         complaints.extend(check_source(&text).map(|rule| format!("{shown}: {rule}")));
         let named = named_transports(&shown.to_string(), &text);
-        complaints.extend(named.map(|problem| format!("{shown}: {problem}")));
+        complaints.extend((named.iter()).map(|problem| format!("{shown}: {problem}")));
     }
     for name in CORE_CRATES {
         let folder = root.join("crates").join(name);
@@ -118,24 +141,36 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(complaints)
 }
 
-/// Returns the lines of a production file that name a built-in transport in a string, unless the file may do so.
-fn named_transports<'a>(file: &str, text: &'a str) -> impl Iterator<Item = String> + 'a {
+/// Returns the lines of a production file that name a built-in transport in a string or by its type, unless the file may do so.
+fn named_transports(file: &str, text: &str) -> Vec<String> {
+    let is_in = |places: &[&str]| places.iter().any(|place| file.starts_with(place));
     let is_production = file.starts_with("crates/") && file.contains("/src/");
     let is_test = file.ends_with("tests.rs") || file.contains("/tests/");
     let is_fixture = file.ends_with("fixture.rs");
-    let may = NAMES_TRANSPORTS.iter().any(|known| file.starts_with(known));
-    let applies = is_production && !is_test && !is_fixture && !may;
-    let names = |line: &str| {
+    let applies = is_production && !is_test && !is_fixture && !is_in(&TRANSPORT_FOLDERS);
+    let checks_strings = applies && !is_in(&NAMES_TRANSPORTS);
+    let checks_types = applies && is_in(&WITHOUT_TRANSPORT_TYPES) && !is_in(&USES_TRANSPORT_TYPES);
+    let in_string = |line: &str| {
         let mut strings = line.split('"').skip(1).step_by(2);
         strings.any(|it| TRANSPORTS.contains(&it.split(':').next().unwrap_or_default()))
+    };
+    let is_separator = |c: char| !(c.is_alphanumeric() || c == '_');
+    let by_type = |line: &str| {
+        let mut words = line
+            .split('"')
+            .step_by(2)
+            .flat_map(|code| code.split(is_separator));
+        words.any(|word| TRANSPORT_TYPES.contains(&word))
     };
     // Tests are at the end of a file.
     let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
     (code.zip(1..))
-        .filter(move |(line, _)| applies && !line.trim_start().starts_with("//") && names(line))
+        .filter(|(line, _)| !line.trim_start().starts_with("//"))
+        .filter(|(line, _)| (checks_strings && in_string(line)) || (checks_types && by_type(line)))
         .map(|(_, number): (_, usize)| {
             format!("line {number} names a transport: take it from the registry or its profile")
         })
+        .collect()
 }
 
 /// Returns the tests that a page names and no source has. A name of four words or more is that of a test.
@@ -257,10 +292,19 @@ mod tests {
     #[test]
     fn transports_are_named_in_their_folders_only() {
         let text = "//! A module.\nlet x = \"tcp:cc=bbr\";\nlet y = \"udp_blocked\";\n";
-        let found = |file| named_transports(file, text).count();
+        let found = |file| named_transports(file, text).len();
         assert_eq!(found("crates/select/src/rule.rs"), 1);
         assert_eq!(found("crates/transport/src/tcp/mod.rs"), 0);
         assert_eq!(found("crates/select/tests/rule.rs"), 0);
+        let text = "//! Of Tcp.\nuse crate::{Quic, TcpOptions};\nlet name = Tcp::NAME;\nlet x = \"Tcp\";\n";
+        let found = |file| named_transports(file, text).len();
+        assert_eq!(found("crates/transport/src/auto/race.rs"), 2);
+        for file in [
+            "crates/transport/src/builtins.rs",
+            "crates/cli/src/link/mod.rs",
+        ] {
+            assert_eq!(found(file), 0);
+        }
     }
 
     #[test]

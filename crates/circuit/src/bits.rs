@@ -1,4 +1,4 @@
-//! Packed bit strings in wire order.
+//! Bit strings, packed into 64-bit words in wire order.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// A string of bits in wire order: bit 0 belongs to the first wire.
 ///
-/// Values may be private inputs, so the content is wiped on drop and `Debug` prints the length
-/// only. Ask for the content by name: [`Display`](fmt::Display) prints one `0` or `1` per bit,
-/// [`Bits::to_hex`] prints the bits as one big integer.
+/// Values may be private inputs, so the content is wiped on drop, and `Debug` prints only the
+/// length. To print the content, use [`Display`](fmt::Display), with one `0` or `1` per bit, or
+/// [`Bits::to_hex`], with the bits as one integer.
 ///
 /// # Examples
 /// ```
@@ -27,11 +27,11 @@ pub struct Bits {
     len: usize,
 }
 
-/// Why a text is not a value of the wanted width.
+/// The reason why a text does not encode a value of the requested width.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum BitsError {
-    /// A character that is no digit of the notation.
+    /// A character that is not a digit of the notation.
     #[error("unexpected character {found:?} at position {position} of a {notation} value")]
     BadDigit {
         /// Name of the notation.
@@ -46,17 +46,17 @@ pub enum BitsError {
     WrongLength {
         /// Name of the notation.
         notation: &'static str,
-        /// The wanted width in bits.
+        /// The requested width in bits.
         width: usize,
-        /// Digits a value of that width has.
+        /// The number of digits of a value of that width.
         expected: usize,
-        /// Digits found.
+        /// The number of digits found.
         found: usize,
     },
-    /// The number needs more bits than there are wires.
+    /// The number needs more bits than the requested width.
     #[error("the value does not fit in {width} bits")]
     TooLarge {
-        /// The wanted width in bits.
+        /// The requested width in bits.
         width: usize,
     },
 }
@@ -87,10 +87,11 @@ impl Bits {
         (0..width).map(|i| value >> i & 1 == 1).collect()
     }
 
-    /// Reads one `0` or `1` per bit in wire order.
+    /// Parses one `0` or `1` per bit, in wire order.
     ///
     /// # Errors
-    /// [`BitsError::WrongLength`] unless there are `width` characters, [`BitsError::BadDigit`].
+    /// [`BitsError::WrongLength`] unless there are `width` characters; [`BitsError::BadDigit`] for
+    /// any character other than `0` and `1`.
     pub fn from_binary(text: &str, width: usize) -> Result<Self, BitsError> {
         let notation = "bits";
         let mut bits = Self::with_capacity(width);
@@ -119,13 +120,13 @@ impl Bits {
         }
     }
 
-    /// Reads a hexadecimal integer, most significant digit first; wire 0 is its least significant
+    /// Parses a hexadecimal integer, most significant digit first; wire 0 is its least significant
     /// bit.
     ///
     /// # Errors
     /// [`BitsError::WrongLength`] unless there are `width / 4` digits, rounded up;
-    /// [`BitsError::BadDigit`]; [`BitsError::TooLarge`] where the first digit has bits past
-    /// `width`.
+    /// [`BitsError::BadDigit`] for a character that is not a hexadecimal digit;
+    /// [`BitsError::TooLarge`] if the first digit has bits past `width`.
     pub fn from_hex(text: &str, width: usize) -> Result<Self, BitsError> {
         let notation = "hex";
         let mut digits = Vec::with_capacity(text.len());
@@ -166,12 +167,12 @@ impl Bits {
         Ok(bits)
     }
 
-    /// Reads a decimal integer; wire 0 is its least significant bit. A leading `-` makes two's
-    /// complement.
+    /// Parses a decimal integer; wire 0 is its least significant bit. A negative integer, with a
+    /// leading `-`, is stored in two's complement.
     ///
     /// # Errors
-    /// [`BitsError::BadDigit`]; [`BitsError::TooLarge`] where a number needs more than `width`
-    /// bits (a negative one its sign bit included).
+    /// [`BitsError::BadDigit`] for a character that is not a decimal digit; [`BitsError::TooLarge`]
+    /// if the number needs more than `width` bits, which include the sign bit of a negative number.
     pub fn from_decimal(text: &str, width: usize) -> Result<Self, BitsError> {
         let notation = "decimal";
         let (negative, digits) = match text.strip_prefix('-') {
@@ -220,7 +221,7 @@ impl Bits {
         self.len
     }
 
-    /// Says whether there are no bits.
+    /// Returns whether there are no bits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -255,7 +256,7 @@ impl Bits {
         self.set(self.len - 1, value);
     }
 
-    /// Drops all bits past the first `len`.
+    /// Removes all bits after the first `len`.
     pub fn truncate(&mut self, len: usize) {
         if len >= self.len {
             return;
@@ -268,7 +269,7 @@ impl Bits {
         self.len = len;
     }
 
-    /// Returns the bits `range` as a string of their own.
+    /// Returns a copy of the bits in `range`.
     ///
     /// # Panics
     /// If the range ends past [`Bits::len`].
@@ -279,7 +280,7 @@ impl Bits {
         bits
     }
 
-    /// Appends the bits `range` of another string.
+    /// Appends the bits in `range` of another string.
     ///
     /// # Panics
     /// If the range ends past the end of `from`.
@@ -293,10 +294,10 @@ impl Bits {
         }
     }
 
-    /// Appends the lowest `count` bits of a word, the lowest first.
+    /// Appends the lowest `count` bits of `word`, the least significant first.
     ///
     /// # Panics
-    /// If there are more than 64.
+    /// If `count` is over 64.
     pub fn push_word(&mut self, word: u64, count: usize) {
         assert!(count <= 64, "{count} bits of a word");
         if count == 0 {
@@ -323,8 +324,8 @@ impl Bits {
         self.words.push(word);
     }
 
-    /// Moves the words to a buffer for `capacity` of them; returns the old one, wiped, which `Vec` does not
-    /// do when it grows.
+    /// Moves the words to a buffer with room for `capacity` words, and returns the old buffer,
+    /// wiped. `Vec` does not wipe the old buffer when it grows.
     fn replace_buffer(&mut self, capacity: usize) -> Vec<u64> {
         let mut words = Vec::with_capacity(capacity);
         words.extend_from_slice(&self.words);
@@ -338,15 +339,15 @@ impl Bits {
         (0..self.len).map(|i| self.words[i / 64] >> (i % 64) & 1 == 1)
     }
 
-    /// Returns the packed words: bit `i` is bit `i % 64` of word `i / 64`, bits past the end are
+    /// Returns the packed words: bit `i` is bit `i % 64` of word `i / 64`. Bits past the end are
     /// zero.
     #[must_use]
     pub fn as_words(&self) -> &[u64] {
         &self.words
     }
 
-    /// Returns the value as an integer whose least significant bit is wire 0, if it has at most
-    /// 128 bits.
+    /// Returns the value as an integer whose least significant bit is wire 0, or `None` if it has
+    /// more than 128 bits.
     #[must_use]
     pub fn to_u128(&self) -> Option<u128> {
         let low = u128::from(self.words.first().copied().unwrap_or(0));
@@ -354,8 +355,8 @@ impl Bits {
         (self.len <= 128).then_some(high << 64 | low)
     }
 
-    /// Prints the bits as one hexadecimal integer, most significant digit first, wire 0 the least
-    /// significant bit; `len / 4` digits, rounded up.
+    /// Returns the bits as a hexadecimal integer of `len / 4` digits, rounded up. The most
+    /// significant digit comes first, and wire 0 is the least significant bit.
     #[must_use]
     pub fn to_hex(&self) -> String {
         (0..self.len.div_ceil(4))
@@ -365,7 +366,7 @@ impl Bits {
             .collect()
     }
 
-    /// Multiplies by `factor` and adds `addend`; says whether the result still fits.
+    /// Multiplies by `factor` and adds `addend`; returns whether the result fits in `len` bits.
     fn multiply_add(&mut self, factor: u64, addend: u64) -> bool {
         let mut carry = u128::from(addend);
         for word in &mut self.words {
@@ -376,7 +377,7 @@ impl Bits {
         carry == 0 && self.padding_is_zero()
     }
 
-    /// Negates in two's complement; says whether the magnitude was at most `2^(len-1)`.
+    /// Negates in two's complement; returns whether the magnitude was at most `2^(len - 1)`.
     fn negate(&mut self) -> bool {
         if self.len == 0 {
             return true;
@@ -442,12 +443,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_that_is_outgrown_is_wiped() {
+    fn an_outgrown_buffer_is_wiped() {
         let mut bits: Bits = (0..128).map(|i| i % 3 == 0).collect();
         let before = bits.clone();
         assert_eq!(bits.replace_buffer(100), [0; 2]);
         assert_eq!((&bits, bits.words.capacity()), (&before, 100));
-        // Every way to grow goes through it.
+        // Both `push` and `extend` grow through `replace_buffer`.
         let mut pushed = Bits::new();
         let mut extended = Bits::new();
         for (index, bit) in before.iter().enumerate() {
@@ -469,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_the_wrong_size_are_refused() {
+    fn values_of_the_wrong_size_are_rejected() {
         assert_eq!(
             Bits::from_hex("4000", 14),
             Err(BitsError::TooLarge { width: 14 })
@@ -513,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_appended_wherever_they_begin_and_end() {
+    fn ranges_at_any_offset_are_appended() {
         let from: Bits = (0..300).map(|i| i * i % 7 < 3).collect();
         for already in [0, 1, 63, 64, 65, 130] {
             for range in [0..0, 0..1, 5..64, 63..65, 1..300, 64..192, 7..299, 300..300] {
@@ -521,7 +522,7 @@ mod tests {
                 bits.append(&from, range.clone());
                 let expected = (0..already).chain(range).map(|i| from.get(i));
                 assert!(bits.iter().eq(expected), "behind {already}");
-                // No bit is left past the end.
+                // The bits past the end of the last word are zero: equality compares whole words.
                 assert_eq!(bits, bits.iter().collect());
             }
         }
@@ -533,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_bits_are_gone() {
+    fn truncated_bits_are_cleared() {
         let mut bits = Bits::from_u128(u128::MAX, 128);
         bits.truncate(65);
         bits.push(false);

@@ -1,4 +1,4 @@
-//! Programs kept on disk, by what they were compiled from.
+//! A cache of compiled programs on disk.
 
 use std::{
     fmt,
@@ -11,48 +11,52 @@ use thiserror::Error;
 
 use crate::{Circuit, LoadError, Program};
 
-/// Changes when the same circuit is compiled to another program.
+/// Version of the compiler, hashed into every key. Change it when a circuit compiles to a different
+/// program.
 const COMPILER: &[u8] = b"transpute program cache 2";
 
-/// A folder of compiled programs, each in a file named by the digest of its source.
+/// A directory of compiled programs, each in a file named after the digest of its source.
 ///
-/// A program is checked when it is read, and compiled anew if it is damaged. Whoever can write to the folder can give this party
-/// another program; its digest is compared with the peer's in every session.
+/// A program is checked when it is read, and recompiled if its file is damaged. The directory must
+/// be trusted: a file written by someone else can hold another valid program. A session detects
+/// that, because both parties compare the digests of their programs.
 #[derive(Clone, Debug)]
 pub struct ProgramCache {
     folder: PathBuf,
 }
 
-/// What a program was compiled from: the digest of a circuit file, or of the name of a built-in circuit.
+/// The key of a program: a digest of the circuit file, or of the name of the built-in circuit, from
+/// which it was compiled.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub struct SourceKey([u8; 32]);
 
-/// A program could not be kept or read.
+/// The reason why a program could not be stored in or loaded from the cache.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// The file or the folder cannot be used.
-    #[error("cannot use {path:?} as a cache of programs")]
+    /// The file or the directory cannot be read or written.
+    #[error("cannot use {path:?} as a program cache")]
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// The file has something else.
-    #[error("{path:?} is no compiled program")]
+    /// The file is not a valid compiled program.
+    #[error("{path:?} is not a valid compiled program")]
     Content {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         #[source]
         source: LoadError,
     },
 }
 
 impl SourceKey {
-    /// Returns the key of a program that is compiled from these bytes: a circuit file, or what names a circuit for good.
+    /// Returns the key for a source: the bytes of a circuit file, or a name that always denotes the
+    /// same circuit.
     #[must_use]
     pub fn of(source: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -74,7 +78,7 @@ impl fmt::Debug for SourceKey {
 }
 
 impl ProgramCache {
-    /// Uses a folder, which need not exist yet.
+    /// Returns a cache in a directory, which need not exist.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
@@ -82,16 +86,16 @@ impl ProgramCache {
         }
     }
 
-    /// Returns the file of a program.
+    /// Returns the path of a program's file.
     #[must_use]
     pub fn path(&self, key: &SourceKey) -> PathBuf {
         self.folder.join(format!("{key}.program"))
     }
 
-    /// Reads a program; `None` if it is not there.
+    /// Loads a program; returns `None` if it is not in the cache.
     ///
     /// # Errors
-    /// [`CacheError`], of a file that cannot be read or is damaged.
+    /// [`CacheError`] if the file cannot be read or is damaged.
     pub fn load(&self, key: &SourceKey) -> Result<Option<Program>, CacheError> {
         let path = self.path(key);
         let read = File::open(&path).and_then(|file| {
@@ -106,10 +110,10 @@ impl ProgramCache {
         }
     }
 
-    /// Keeps a program, whole or not at all.
+    /// Stores a program atomically: a reader sees the whole file or none.
     ///
     /// # Errors
-    /// [`CacheError::File`].
+    /// [`CacheError::File`] if the directory or the file cannot be written.
     pub fn store(&self, key: &SourceKey, program: &Program) -> Result<(), CacheError> {
         let path = self.path(key);
         let stored = fs::create_dir_all(&self.folder).and_then(|()| {
@@ -121,11 +125,11 @@ impl ProgramCache {
         stored.map_err(|source| CacheError::File { path, source })
     }
 
-    /// Returns the program of a source: the one kept, or else the one compiled from the circuit that `make` makes, which is kept
-    /// then. The second value is what went wrong with the cache, which is no reason to do without the program.
+    /// Returns the cached program, or compiles and stores the circuit that `make` returns. The
+    /// second value is an error of the cache, which does not prevent compilation.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// Any error of `make`.
     pub fn program<E>(
         &self,
         key: &SourceKey,
@@ -141,7 +145,7 @@ impl ProgramCache {
         Ok((program, stored.or(problem)))
     }
 
-    /// Returns the folder.
+    /// Returns the directory of the cache.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -154,7 +158,7 @@ mod tests {
     use crate::catalogue;
 
     #[test]
-    fn a_program_is_compiled_once_and_again_when_it_is_damaged() {
+    fn a_program_is_recompiled_only_if_its_file_is_damaged() {
         let folder = tempfile::tempdir().unwrap();
         let cache = ProgramCache::new(folder.path().join("programs"));
         let key = SourceKey::of(b"mul:8");
@@ -183,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_used_costs_no_program() {
+    fn an_unusable_directory_does_not_prevent_compilation() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let cache = ProgramCache::new(file.path());
         let key = SourceKey::of(b"mul:8");

@@ -1,13 +1,14 @@
-//! The plain representation of a circuit and its evaluation in the clear.
+//! The representation of a circuit, and its evaluation in the clear.
 
 use thiserror::Error;
 
 use crate::Bits;
 
-/// A wire: input bits come first in value order, then one wire per gate in gate order.
+/// The number of a wire: input bits come first in value order, then one output wire per gate in
+/// gate order.
 pub type Wire = u32;
 
-/// What a gate computes.
+/// The operation of a gate.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u8)]
 pub enum Op {
@@ -25,14 +26,14 @@ pub enum Op {
     One,
 }
 
-/// One gate; its output wire is its position, see [`Wire`].
+/// A gate. Its position determines its output wire; see [`Wire`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Gate {
-    /// What it computes.
+    /// The operation.
     pub op: Op,
     /// First operand; 0 and unused for constants.
     pub a: Wire,
-    /// Second operand; 0 and unused for gates with fewer than two.
+    /// Second operand; 0 and unused for gates with fewer than two operands.
     pub b: Wire,
 }
 
@@ -46,16 +47,16 @@ pub struct Circuit {
     output_widths: Vec<u32>,
     input_bits: u32,
     ops: Vec<Op>,
-    /// Two operands per gate, apart from the ops: 9 bytes a gate instead of 12.
+    /// Two operands per gate, separate from the operations: 9 bytes per gate instead of 12.
     operands: Vec<[Wire; 2]>,
     outputs: Vec<Wire>,
 }
 
-/// Why a circuit cannot be made or evaluated.
+/// The reason why a circuit cannot be constructed or evaluated.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum CircuitError {
-    /// An operand is not defined before its gate.
+    /// An operand is not an input bit or the output of an earlier gate.
     #[error("gate {gate} reads wire {wire}, which is not defined before it")]
     UndefinedOperand {
         /// Position of the gate.
@@ -68,7 +69,7 @@ pub enum CircuitError {
     UndefinedOutput {
         /// Position of the output bit.
         bit: usize,
-        /// The wire named.
+        /// The wire given.
         wire: Wire,
     },
     /// The widths of the output values do not add up to the number of output wires.
@@ -79,13 +80,13 @@ pub enum CircuitError {
         /// Output wires given.
         found: usize,
     },
-    /// More wires than can be numbered.
+    /// The circuit has 2^31 wires or more.
     #[error("a circuit has at most 2^31 - 1 wires, not {0}")]
     TooManyWires(u64),
-    /// An evaluation got the wrong number of input bits.
+    /// The number of input bits differs from that of the circuit.
     #[error("the circuit takes {expected} input bits, not {found}")]
     InputCount {
-        /// Bits the circuit takes.
+        /// Input bits of the circuit.
         expected: usize,
         /// Bits given.
         found: usize,
@@ -93,10 +94,10 @@ pub enum CircuitError {
 }
 
 impl Circuit {
-    /// Checks and assembles a circuit.
+    /// Checks and constructs a circuit.
     ///
     /// # Errors
-    /// All of [`CircuitError`] except `InputCount`, where the invariant does not hold.
+    /// Any [`CircuitError`] except [`CircuitError::InputCount`], if the invariant does not hold.
     pub fn new(
         input_widths: Vec<u32>,
         output_widths: Vec<u32>,
@@ -115,7 +116,7 @@ impl Circuit {
         Self::from_parts(input_widths, output_widths, ops, operands, outputs)
     }
 
-    /// Like [`Circuit::new`], from gates already laid out as the circuit keeps them.
+    /// Does the same as [`Circuit::new`], with operations and operands in the internal layout.
     pub(crate) fn from_parts(
         input_widths: Vec<u32>,
         output_widths: Vec<u32>,
@@ -173,7 +174,7 @@ impl Circuit {
         &self.output_widths
     }
 
-    /// Returns the number of input bits; the first gate's output is the wire of this number.
+    /// Returns the number of input bits, which is also the output wire of the first gate.
     #[must_use]
     pub fn input_bits(&self) -> u32 {
         self.input_bits
@@ -191,7 +192,7 @@ impl Circuit {
         self.ops.len()
     }
 
-    /// Returns the number of wires: inputs and gates.
+    /// Returns the number of wires: input bits plus gates.
     #[must_use]
     pub fn wire_count(&self) -> u32 {
         self.input_bits + self.ops.len() as u32
@@ -200,7 +201,7 @@ impl Circuit {
     /// Returns gate `index`.
     ///
     /// # Panics
-    /// If there is no such gate.
+    /// If `index` is not below [`Circuit::gate_count`].
     #[must_use]
     pub fn gate(&self, index: usize) -> Gate {
         let [a, b] = self.operands[index];
@@ -216,16 +217,16 @@ impl Circuit {
         (self.ops.iter().zip(&self.operands)).map(|(&op, &[a, b])| Gate { op, a, b })
     }
 
-    /// Returns the number of gates of one kind.
+    /// Returns the number of gates with operation `op`.
     #[must_use]
     pub fn count(&self, op: Op) -> usize {
         self.ops.iter().filter(|&&o| o == op).count()
     }
 
-    /// Computes the outputs in the clear, all output values concatenated.
+    /// Evaluates the circuit in the clear; the result is the concatenation of all output values.
     ///
     /// # Errors
-    /// [`CircuitError::InputCount`] unless `inputs` holds all input values concatenated.
+    /// [`CircuitError::InputCount`] unless `inputs` is the concatenation of all input values.
     pub fn evaluate(&self, inputs: &Bits) -> Result<Bits, CircuitError> {
         if inputs.len() != self.input_bits as usize {
             return Err(CircuitError::InputCount {
@@ -250,17 +251,17 @@ impl Circuit {
             .collect())
     }
 
-    /// Cuts concatenated output bits into the output values.
+    /// Splits concatenated output bits into the output values.
     ///
     /// # Panics
-    /// If `bits` has not as many bits as the circuit has outputs.
+    /// If the length of `bits` differs from the number of output bits.
     #[must_use]
     pub fn split_outputs(&self, bits: &Bits) -> Vec<Bits> {
         split_values(&self.output_widths, bits)
     }
 }
 
-/// Cuts concatenated bits into values of the given widths.
+/// Splits concatenated bits into values of the given widths.
 pub(crate) fn split_values(widths: &[u32], bits: &Bits) -> Vec<Bits> {
     let total: usize = widths.iter().map(|&width| width as usize).sum();
     assert_eq!(bits.len(), total, "bits of {} values", widths.len());

@@ -1,16 +1,40 @@
-//! Boolean circuits for two-party computation: what they are, where they come from, and how they
-//! are prepared for garbling.
+//! Boolean circuits for two-party computation: representation, construction, circuit files, and
+//! compilation for garbling.
 //!
 //! * [`Circuit`] is the plain representation: gates in topological order over single-bit wires.
-//! * [`Program`] is a circuit compiled for garbling: constants and inversions folded away, wires
-//!   renumbered to reusable slots, independent gates grouped into batches.
-//! * [`Builder`] makes circuits out of Rust functions over typed values.
-//! * [`Bits`] is a packed string of bits: the value of inputs and outputs.
+//! * [`Builder`] makes circuits from Rust functions over typed values; [`generators`] and
+//!   [`catalogue`] have ready-made circuits.
+//! * [`bristol`] reads and writes circuit files in Bristol Fashion and in the older Bristol format.
+//! * [`Program`] is a circuit compiled for garbling: constants and inversions are folded, wires are
+//!   renumbered to reusable slots, and independent gates are grouped into batches.
+//! * [`ProgramCache`] stores compiled programs in files, for circuits that take long to read and
+//!   compile.
+//! * [`Bits`] is a packed string of bits: a value of inputs or outputs.
+//! * [`InputSplit`] assigns each input value to the garbler or the evaluator.
 //!
-//! * [`ProgramCache`] keeps programs in files, for circuits that take long to read and compile.
-//!
-//! The crate does no I/O beyond reading and writing circuits and programs and knows nothing about labels,
+//! The crate does no I/O except for circuit files and program files. It does not depend on labels,
 //! keys or networks.
+//!
+//! # Examples
+//!
+//! Build a circuit, compile it, and evaluate both forms in the clear:
+//!
+//! ```
+//! use transpute_circuit::{Bits, Builder, Program, UInt};
+//!
+//! let circuit = Builder::build(|b| {
+//!     let (x, y) = (b.input::<UInt<8>>(), b.input::<UInt<8>>());
+//!     b.output(x + y);
+//! })?;
+//! let program = Program::compile(&circuit);
+//! assert_eq!(program.and_count(), 7);
+//!
+//! let mut inputs = Bits::from_decimal("40", 8)?;
+//! inputs.extend([Bits::from_decimal("2", 8)?]);
+//! assert_eq!(circuit.evaluate(&inputs)?.to_u128(), Some(42));
+//! assert_eq!(program.evaluate(&inputs).to_u128(), Some(42));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

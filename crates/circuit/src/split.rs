@@ -1,4 +1,4 @@
-//! Which party provides which input value.
+//! The assignment of input values to the two parties.
 
 use std::ops::Range;
 
@@ -11,20 +11,20 @@ pub struct InputSplit {
     garbler: Vec<bool>,
 }
 
-/// Why a choice of the garbler's inputs does not fit the circuit.
+/// The reason why a choice of the garbler's input values does not fit the circuit.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error(
     "input value {index} does not exist: the circuit has {values} input values, counted from 0"
 )]
 pub struct SplitError {
-    /// The input value that was named.
+    /// The index given.
     pub index: usize,
-    /// Input values of the circuit.
+    /// The number of input values of the circuit.
     pub values: usize,
 }
 
 impl InputSplit {
-    /// Gives input value 0 to the garbler and all others to the evaluator.
+    /// Assigns input value 0 to the garbler and all others to the evaluator.
     #[must_use]
     pub fn first_to_garbler(widths: &[u32]) -> Self {
         Self {
@@ -33,10 +33,10 @@ impl InputSplit {
         }
     }
 
-    /// Gives the named input values to the garbler and all others to the evaluator.
+    /// Assigns the given input values to the garbler and all others to the evaluator.
     ///
     /// # Errors
-    /// [`SplitError`] where an index names no input value.
+    /// [`SplitError`] if an index is not below the number of input values.
     pub fn new(widths: &[u32], garbler_values: &[usize]) -> Result<Self, SplitError> {
         let mut garbler = vec![false; widths.len()];
         for &index in garbler_values {
@@ -51,10 +51,10 @@ impl InputSplit {
         })
     }
 
-    /// Says whether input value `index` is the garbler's.
+    /// Returns whether input value `index` is the garbler's.
     ///
     /// # Panics
-    /// If there is no such value.
+    /// If `index` is not below the number of input values.
     #[must_use]
     pub fn is_garbler(&self, index: usize) -> bool {
         self.garbler[index]
@@ -81,13 +81,13 @@ impl InputSplit {
             .map(|(range, _)| range)
     }
 
-    /// Returns the number of input bits the garbler provides.
+    /// Returns the number of the garbler's input bits.
     #[must_use]
     pub fn garbler_bits(&self) -> usize {
         self.ranges(true).map(|range| range.len()).sum()
     }
 
-    /// Returns the number of input bits the evaluator provides.
+    /// Returns the number of the evaluator's input bits.
     #[must_use]
     pub fn evaluator_bits(&self) -> usize {
         self.ranges(false).map(|range| range.len()).sum()
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_follow_the_owners() {
+    fn ranges_cover_the_values_of_each_party() {
         let split = InputSplit::new(&[3, 4, 5], &[2, 0]).unwrap();
         assert_eq!(split.ranges(true).collect::<Vec<_>>(), [0..3, 7..12]);
         assert!(split.ranges(false).eq(std::iter::once(3..7)));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_does_not_exist_is_named() {
+    fn the_error_contains_the_missing_input_value() {
         let error = InputSplit::new(&[1, 1], &[2]).unwrap_err();
         assert_eq!(
             error,

@@ -2,7 +2,7 @@
 
 use crate::{Bits, Circuit, Gate, Op};
 
-/// A reproducible stream of numbers (splitmix64).
+/// A reproducible stream of pseudorandom numbers (splitmix64).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -13,7 +13,7 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// Returns a number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         (self.next() % u64::from(bound)) as u32
     }
@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// The shape of a random circuit.
+/// The parameters of a random circuit.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) seed: u64,
@@ -32,8 +32,8 @@ pub(crate) struct Shape {
     pub(crate) gates: u32,
 }
 
-/// Makes a circuit with all operations, gates that read one wire twice, a few wires that are read
-/// by many gates, short and long paths, and outputs anywhere. Without a wire there is no output.
+/// Returns a circuit with all operations, gates that read one wire twice, a few wires with many
+/// uses, short and long paths, and outputs anywhere. A circuit without wires has no output bits.
 pub(crate) fn random_circuit(shape: &Shape) -> Circuit {
     let mut random = Random(shape.seed);
     let inputs: u32 = shape.input_widths.iter().sum();
@@ -63,7 +63,7 @@ pub(crate) fn random_circuit(shape: &Shape) -> Circuit {
             _ => (Op::And, other),
         };
         gates.push(Gate { op, a, b });
-        // The next gates meet a wire and its negation often.
+        // Gates that read both a wire and its negation are made frequent, to exercise folding.
         if op == Op::Not && gates.len() < shape.gates as usize {
             let op = [Op::And, Op::Xor][random.below(2) as usize];
             gates.push(Gate { op, a: wire, b: a });

@@ -1,7 +1,7 @@
-//! The reference circuits of the field, which are not in this repository.
+//! Tests against widely used circuit files, which are not in this repository.
 //!
-//! `TRANSPUTE_CIRCUITS=<folder> cargo xtask slow-tests` reads `aes_128.txt` and `sha256.txt` (Bristol
-//! Fashion) from there.
+//! `TRANSPUTE_CIRCUITS=<folder> cargo xtask slow-tests` reads `aes_128.txt` and `sha256.txt`
+//! (Bristol Fashion) from that folder.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use transpute_circuit::{
     bristol::{self, Format, Limits, WriteOptions},
 };
 
-/// Opens a reference circuit; also writes it and reads it again.
+/// Opens a reference circuit, and checks that it survives writing and reading.
 fn open(name: &str) -> Circuit {
     let folder = std::env::var_os("TRANSPUTE_CIRCUITS").expect("TRANSPUTE_CIRCUITS is a folder");
     let parsed = bristol::open(PathBuf::from(folder).join(name), &Limits::default()).unwrap();
@@ -49,7 +49,7 @@ fn aes_128_is_that_of_fips_197() {
         (6_400, 28_176, 2_087)
     );
     for (key, plaintext, ciphertext) in [
-        // Appendix C.1, then appendix B.
+        // FIPS 197, appendix C.1 and appendix B.
         (
             "000102030405060708090a0b0c0d0e0f",
             "00112233445566778899aabbccddeeff",

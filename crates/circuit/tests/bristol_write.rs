@@ -1,4 +1,4 @@
-//! What the writer writes, and what it cannot.
+//! Tests of written circuit files, and of circuits that a format cannot represent.
 
 use std::io;
 
@@ -29,7 +29,8 @@ fn write(circuit: &Circuit, format: Format, group_ands: bool) -> Result<String, 
     Ok(String::from_utf8(text).unwrap())
 }
 
-/// All operations; wire 4 is an output and read by others, input 0 is one and wire 9 is two.
+/// Returns a circuit with all operations: wire 4 is both an output and an operand, input 0 is one
+/// output, and wire 9 is two outputs.
 fn sample() -> Circuit {
     use Op::*;
     let gates = [
@@ -55,7 +56,7 @@ fn bristol_fashion_has_the_outputs_last() {
 }
 
 #[test]
-fn the_old_format_makes_copies_and_constants_of_other_gates() {
+fn the_old_format_replaces_copies_and_constants() {
     use Op::*;
     let gates = [(Copy, 1, 0), (Zero, 0, 0), (One, 0, 0), (Xor, 2, 4)];
     let circuit = circuit(&[1, 1], &gates, &[4], &[3, 0, 5, 5]);
@@ -91,7 +92,7 @@ fn the_old_format_has_a_width_for_each_party_and_the_output() {
 }
 
 #[test]
-fn wires_keep_their_numbers_where_outputs_are_last_already() {
+fn wires_keep_their_numbers_if_outputs_are_last() {
     let identity = circuit(&[1, 1], &[], &[2], &[0, 1]);
     assert_eq!(
         write(&identity, Format::Fashion, false).unwrap(),
@@ -111,7 +112,7 @@ fn runs_of_independent_ands_become_mands() {
         (And, 0, 1),
         (And, 1, 1),
         (And, 0, 0),
-        // Reads the gate before: a new run, of one.
+        // Reads the previous gate, so a new run of one gate starts here.
         (And, 4, 0),
         (And, 5, 4),
         (And, 2, 0),
@@ -130,7 +131,7 @@ fn runs_of_independent_ands_become_mands() {
 }
 
 #[test]
-fn long_runs_are_cut_and_written_through() {
+fn long_runs_are_split() {
     let gates: Vec<_> = (0..100_000).map(|_| (Op::And, 0, 1)).collect();
     let circuit = circuit(&[2], &gates, &[1], &[100_001]);
     let text = write(&circuit, Format::Fashion, true).unwrap();
@@ -144,7 +145,7 @@ fn long_runs_are_cut_and_written_through() {
 }
 
 #[test]
-fn the_old_format_refuses_what_it_cannot_say() {
+fn circuits_that_do_not_fit_the_old_format_are_rejected() {
     let refused = |circuit: &Circuit| write(circuit, Format::Old, false).unwrap_err().to_string();
     assert_eq!(
         refused(&circuit(&[1, 1, 1], &[], &[1], &[0])),

@@ -1,4 +1,4 @@
-//! The operations of the number types against native integers.
+//! Compares the operations of the number types with native integers.
 
 use proptest::prelude::*;
 use transpute_circuit::{Bit, Bits, Builder, Circuit, Int, UInt, Word};
@@ -23,7 +23,8 @@ fn sign_extend(value: u128, width: usize) -> i128 {
     ((value << (128 - width)) as i128) >> (128 - width)
 }
 
-/// All operations of [`Word`] that take two numbers, in the order of `expected_of_words`.
+/// Returns a circuit of all operations of [`Word`] on two numbers, in the order of
+/// `expected_of_words`.
 fn all_operations(width: usize) -> Circuit {
     Builder::build(|b| {
         let (x, y) = (b.input_word(width), b.input_word(width));
@@ -145,7 +146,7 @@ proptest! {
 
     #[test]
     fn products_of_all_widths_agree(x: u128, y: u128) {
-        // Both ways of multiplying, and every way of halving.
+        // Covers both multiplication methods and all ways of halving.
         for width in 14..=40 {
             let (x, y) = (x & mask(width), y & mask(width));
             let circuit = Builder::build(|b| {
@@ -260,13 +261,13 @@ fn typed_numbers_agree_on_all_bytes_of_a_sample() {
     }
 }
 
-/// Concatenates numbers of given widths, the first lowest.
+/// Concatenates numbers of the given widths, the first one lowest.
 fn pack(fields: &[(u128, usize)]) -> u128 {
     (fields.iter().rev()).fold(0, |all, &(value, width)| all << width | value)
 }
 
 #[test]
-fn a_bit_chooses_between_collections() {
+fn a_bit_selects_between_collections() {
     let circuit = Builder::build(|b| {
         let choice = b.input::<Bit<'_>>();
         let (x, y) = (

@@ -1,8 +1,8 @@
-//! What the builder spends: the documented AND counts, folding, pruning, and the wires it makes.
+//! Tests of the documented AND counts, of folding and pruning, and of the wire order.
 
 use transpute_circuit::{Bit, Bits, Builder, Circuit, Int, Op, UInt, Word};
 
-/// The AND gates of an operation on two words of `width` bits.
+/// Returns the number of AND gates of an operation on two words of `width` bits.
 fn ands(width: usize, operation: impl for<'b> Fn(&Word<'b>, &Word<'b>) -> Word<'b>) -> usize {
     Builder::build(|b| {
         let (x, y) = (b.input_word(width), b.input_word(width));
@@ -13,7 +13,7 @@ fn ands(width: usize, operation: impl for<'b> Fn(&Word<'b>, &Word<'b>) -> Word<'
 }
 
 #[test]
-fn operations_cost_what_they_say() {
+fn operations_have_the_documented_and_counts() {
     for n in [2, 3, 7, 8, 32, 64, 100] {
         assert_eq!(ands(n, |x, y| x + y), n - 1);
         assert_eq!(ands(n, |x, y| x - y), n - 1);
@@ -50,7 +50,7 @@ fn operations_cost_what_they_say() {
     assert_eq!(ands(64, |x, y| x / y), 2_205);
 }
 
-/// The AND gates of a product, modulo `2^width` and in full.
+/// Returns the number of AND gates of a product, modulo `2^width` and in full.
 fn product_ands(width: usize) -> [usize; 2] {
     let low = ands(width, |x, y| x * y);
     let wide = ands(width, |x, y| {
@@ -61,7 +61,7 @@ fn product_ands(width: usize) -> [usize; 2] {
 }
 
 #[test]
-fn products_cost_what_they_say() {
+fn products_have_the_documented_and_counts() {
     for n in 2..=33 {
         let rows = [n * n - n + 1, 2 * n * n - n];
         let [low, wide] = product_ands(n);
@@ -108,7 +108,7 @@ fn select_costs_one_and_per_bit() {
 }
 
 #[test]
-fn what_is_public_costs_nothing() {
+fn operations_on_constants_need_no_gates() {
     let circuit = Builder::build(|b| {
         let x = b.input::<Bit<'_>>();
         let (zero, one) = (b.bit(false), b.bit(true));
@@ -142,7 +142,7 @@ fn constants_make_operations_cheaper() {
 }
 
 #[test]
-fn gates_that_reach_no_output_are_left_out() {
+fn unused_gates_are_dropped() {
     let circuit = Builder::build(|b| {
         let (x, y) = (b.input::<UInt<32>>(), b.input::<UInt<32>>());
         let _unused = x * y / x;
@@ -163,7 +163,7 @@ fn negations_are_made_once() {
 }
 
 #[test]
-fn inputs_come_first_wherever_they_are_asked_for() {
+fn inputs_come_first_wherever_they_are_declared() {
     let circuit = Builder::build(|b| {
         let x = b.input::<UInt<4>>();
         let square = x * x;
@@ -181,7 +181,7 @@ fn inputs_come_first_wherever_they_are_asked_for() {
 }
 
 #[test]
-fn circuits_without_inputs_or_outputs_are_circuits() {
+fn circuits_may_lack_inputs_or_outputs() {
     let empty = Builder::build(|_| ()).unwrap();
     assert_eq!((empty.gate_count(), empty.input_bits()), (0, 0));
     let constants = Builder::build(|b| b.output(b.word(6, 3))).unwrap();
@@ -195,7 +195,7 @@ fn panic_message(function: impl FnOnce() -> Circuit + std::panic::UnwindSafe) ->
 }
 
 #[test]
-fn mistakes_of_the_programmer_are_named() {
+fn width_mismatches_panic_with_a_message() {
     let message =
         panic_message(|| Builder::build(|b| b.output(b.input_word(3) + b.input_word(4))).unwrap());
     assert!(message.contains("width mismatch: operands of 3 and 4 bits"));

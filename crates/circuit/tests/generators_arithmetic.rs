@@ -1,4 +1,5 @@
-//! The arithmetic circuits: interface, counts, and results against native integers.
+//! Tests of the arithmetic circuits: interface, gate counts, and results compared with native
+//! integers.
 
 use proptest::prelude::*;
 use transpute_circuit::{
@@ -96,7 +97,7 @@ fn counts_follow_the_formulas() {
 }
 
 #[test]
-fn products_cost_what_they_say() {
+fn products_have_the_documented_and_counts() {
     for (n, low, wide) in [
         (8, 57, 120),
         (32, 975, 1_608),
@@ -109,7 +110,7 @@ fn products_cost_what_they_say() {
 }
 
 #[test]
-fn widths_out_of_range_are_refused() {
+fn widths_out_of_range_are_rejected() {
     for bits in [0, MAX_NUMBER_BITS + 1, usize::MAX] {
         let expected = GeneratorError::OutOfRange {
             parameter: "number width in bits",

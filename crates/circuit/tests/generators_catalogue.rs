@@ -1,4 +1,4 @@
-//! The named circuits: every example holds, and every mistake is named.
+//! Tests of the named circuits: all examples, and the errors for invalid specs.
 
 use transpute_circuit::{
     Bits, Op,
@@ -42,7 +42,7 @@ fn options_reach_the_generators() {
     let ands = |spec: &str| named(spec).unwrap().count(Op::And);
     assert_eq!(ands("exact-min-cut:8x8"), 6_006);
     assert_eq!(ands("exact-min-cut:8x8,shared") - 6_006, {
-        // 28 additions of 8 bits; cuts get one bit wider.
+        // 28 additions of 8 bits, and cuts that are one bit wider.
         28 * 8 + 7 * 6 + 2 * 120 + 2 * 126
     });
     assert_eq!(ands("exact-min-cut:8x8,argmin") - 6_006, 7 * 126);
@@ -54,7 +54,7 @@ fn options_reach_the_generators() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn invalid_specs_have_clear_errors() {
     let message = |spec: &str| named(spec).unwrap_err().to_string();
     assert!(message("des").starts_with("there is no circuit \"des\"; there are aes128, "));
     assert!(message("").contains("there is no circuit \"\""));
@@ -90,7 +90,7 @@ fn mistakes_are_named() {
 }
 
 #[test]
-fn no_spec_makes_a_circuit_that_does_not_fit_in_memory() {
+fn specs_of_huge_circuits_are_rejected() {
     for spec in [
         "mul:1000000",
         "mul-wide:99999999999999999999999999",

@@ -1,4 +1,5 @@
-//! AES and SHA-256 circuits against the published vectors and a reference implementation.
+//! Compares the AES and SHA-256 circuits with published test vectors and a reference
+//! implementation.
 
 use sha2::{Digest, Sha256};
 use transpute_circuit::{
@@ -9,7 +10,7 @@ use transpute_circuit::{
     },
 };
 
-/// Evaluates a circuit on values in hexadecimal and returns the first output value.
+/// Evaluates a circuit on hexadecimal input values and returns the first output value.
 fn run(circuit: &Circuit, inputs: &[&str]) -> String {
     assert_eq!(inputs.len(), circuit.input_widths().len());
     let mut bits = Bits::new();
@@ -78,7 +79,7 @@ fn aes_192_and_256_pass_sp_800_38a() {
     assert_eq!(run(&aes256(), &[key, plaintext]), ciphertext);
 }
 
-/// The longest chain of AND gates.
+/// Returns the largest number of AND gates on a path.
 fn and_depth(circuit: &Circuit) -> u32 {
     let mut depths = vec![0_u32; circuit.input_bits() as usize];
     for gate in circuit.gates() {
@@ -94,7 +95,7 @@ fn and_depth(circuit: &Circuit) -> u32 {
 }
 
 #[test]
-fn aes_costs_what_it_says() {
+fn aes_has_the_documented_counts() {
     for (circuit, ands, depth) in [
         (aes128(), 6_400, 60),
         (aes192(), 7_168, 72),
@@ -117,7 +118,7 @@ fn compression_passes_known_answers() {
     let initial = "6a09e667bb67ae853c6ef372a54ff53a510e527f9b05688c1f83d9ab5be0cd19";
     let abc = format!("61626380{}18", "0".repeat(118));
     assert_eq!(run(&circuit, &[&abc, initial]), ABC);
-    // The 56-byte message of FIPS 180-4 takes two blocks.
+    // The 56-byte message of FIPS 180-4 needs two blocks.
     let first = format!("{}8000000000000000", hex(MESSAGE_56));
     let second = format!("{}1c0", "0".repeat(125));
     let state = run(&circuit, &[&first, initial]);
@@ -138,7 +139,7 @@ fn messages_hash_to_the_published_digests() {
 
 #[test]
 fn messages_of_all_paddings_agree_with_the_reference() {
-    // Any bytes: the low byte of a linear congruential generator.
+    // Message bytes: the low bytes of a linear congruential generator.
     let message: Vec<u8> = (0..1000_u32)
         .scan(1_u32, |state, _| {
             *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -162,7 +163,7 @@ fn parts_are_concatenated() {
 }
 
 #[test]
-fn messages_that_are_too_long_are_refused() {
+fn messages_over_the_limit_are_rejected() {
     let too_long = MAX_MESSAGE_BYTES + 1;
     let expected = GeneratorError::OutOfRange {
         parameter: "message bytes",

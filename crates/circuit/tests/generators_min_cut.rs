@@ -1,4 +1,4 @@
-//! The two MinCut generators against brute force, and their gate counts.
+//! Compares the two MinCut generators with brute force, and checks their gate counts.
 
 use proptest::prelude::*;
 use transpute_circuit::{
@@ -9,7 +9,7 @@ use transpute_circuit::{
     },
 };
 
-/// Evaluates a circuit on numbers of one width, all input values concatenated.
+/// Evaluates a circuit on numbers of one width, concatenated over all input values.
 fn run(circuit: &Circuit, numbers: &[u128], width: usize) -> Vec<u128> {
     let mut bits = Bits::new();
     bits.extend(numbers.iter().map(|&number| Bits::from_u128(number, width)));
@@ -79,7 +79,7 @@ proptest! {
     }
 }
 
-/// The weight of all edges between `side` and the other vertices.
+/// Returns the weight of all edges between `side` and the other vertices.
 fn cut(vertices: usize, weights: &[u128], side: u128) -> u128 {
     let pairs = (0..vertices).flat_map(|u| (u + 1..vertices).map(move |v| (u, v)));
     (pairs.zip(weights))
@@ -98,7 +98,7 @@ fn candidate_counts_follow_the_formulas() {
                 XorProfile::Paper => (5 * width + 1) * steps + width + 1,
                 _ => (4 * width - 2) * steps,
             };
-            // Fewer than two output bits cannot take w - 2 gates.
+            // With fewer than two output bits there is no room for the w - 2 padding gates.
             let surplus = 2_usize.saturating_sub(width) * usize::from(xor > 4 * width * steps);
             assert_eq!(counts(&circuit), [2 * width * steps, xor + surplus]);
         }
@@ -129,7 +129,7 @@ fn documented_layouts_hold() {
     };
     let circuit = exact_min_cut(3, 4, options).unwrap();
     assert_eq!(circuit.input_widths(), [8, 4]);
-    // w(0,1) = 1, w(0,2) = 2, w(1,2) = 3: vertex 0 apart costs 3.
+    // w(0,1) = 1, w(0,2) = 2, w(1,2) = 3: separating vertex 0 costs 3.
     let mut inputs = Bits::from_hex("21", 8).unwrap();
     inputs.extend([Bits::from_hex("3", 4).unwrap()]);
     let output = circuit.evaluate(&inputs).unwrap();
@@ -140,7 +140,7 @@ fn documented_layouts_hold() {
     );
 }
 
-/// Vertices, weight width, shared, argmin, and the AND and XOR gates.
+/// Number of vertices, weight width, `shared`, `argmin`, and the numbers of AND and XOR gates.
 type Row = (usize, usize, bool, bool, [usize; 2]);
 
 fn exact(row: Row, folded: bool) -> Circuit {
@@ -154,7 +154,7 @@ fn exact(row: Row, folded: bool) -> Circuit {
 }
 
 #[test]
-fn exact_counts_are_those_of_the_table() {
+fn exact_min_cut_counts_match_the_documented_table() {
     let table: [Row; 6] = [
         (8, 8, false, false, [6_006, 17_442]),
         (10, 8, false, false, [25_670, 74_064]),
@@ -172,7 +172,7 @@ fn exact_counts_are_those_of_the_table() {
 fn folding_public_bits_saves_gates() {
     let plain = (12, 8, false, false, [109_453, 295_692]);
     assert_eq!(counts(&exact(plain, true)), plain.4);
-    // A tree over 2^11 sides chooses 1 bit in secret at half of its steps, 2 at a quarter, ...
+    // A tree over 2^11 sides selects 1 bit in half of its steps, 2 bits in a quarter, and so on.
     let with_side = exact((12, 8, false, true, plain.4), true);
     assert_eq!(with_side.count(Op::And), plain.4[0] + (1 << 11) - 1 - 11);
 }

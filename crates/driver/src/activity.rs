@@ -1,4 +1,4 @@
-//! Activity of a link: whether the computation goes on, and who is waited for.
+//! Activity of a link: bytes of runs in both directions, and waits of the computing thread.
 
 use std::sync::{
     Arc,
@@ -10,18 +10,19 @@ use std::sync::{
 
 use transpute_session::{FrameKind, HEADER_LEN, read_header};
 
-/// Counters that the reader, the writer and the computing thread of one link share.
+/// Counters shared by the reader, the writer and the computing thread of a link.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Activity(Arc<Counters>);
 
 #[derive(Debug, Default)]
 struct Counters {
-    /// Bytes received of frames that [carry a run](carries_run), those of an unfinished frame included.
+    /// Bytes received of frames that [carry a run](carries_run), including those of an unfinished
+    /// frame.
     received: AtomicU64,
-    /// Bytes sent of such frames, at least.
+    /// Lower bound on the bytes sent of such frames.
     sent: AtomicU64,
     is_waiting: AtomicBool,
-    /// Whether the computing thread has waited since that was last asked.
+    /// Whether the computing thread has waited since the last call of `has_waited`.
     has_waited: AtomicBool,
 }
 
@@ -34,26 +35,26 @@ impl Activity {
         self.0.sent.store(bytes, Relaxed);
     }
 
-    /// Returns the bytes of frames that carry runs, in both directions together.
+    /// Returns the bytes of frames that carry runs, as the sum of both directions.
     pub(super) fn carried(&self) -> u64 {
         self.0.received.load(Relaxed) + self.0.sent.load(Relaxed)
     }
 
-    /// Notes that the computing thread begins or ends to wait.
+    /// Records that the computing thread starts or stops waiting.
     pub(super) fn set_waiting(&self, is_waiting: bool) {
         self.0.is_waiting.store(is_waiting, SeqCst);
         self.0.has_waited.store(true, SeqCst);
     }
 
-    /// Says whether the computing thread has waited at any time since the last call.
+    /// Returns whether the computing thread has waited at any time since the last call.
     pub(super) fn has_waited(&self) -> bool {
         self.0.has_waited.swap(false, SeqCst) || self.0.is_waiting.load(SeqCst)
     }
 }
 
-/// Says whether frames of this kind carry a run: oblivious transfers, labels, tables or outputs. The
-/// others open, agree on, close or refuse something, or show that the sender is there: a peer can
-/// send any number of them and compute nothing.
+/// Returns whether frames of this kind carry a run: oblivious transfers, labels, tables or outputs.
+/// All other frames open, negotiate, refuse or close something, or keep the connection alive; a
+/// peer can send any number of them without computing.
 pub(super) fn carries_run(kind: FrameKind) -> bool {
     match kind {
         FrameKind::OtSetup
@@ -66,12 +67,13 @@ pub(super) fn carries_run(kind: FrameKind) -> bool {
         | FrameKind::Tables
         | FrameKind::Decode
         | FrameKind::Output => true,
-        // Hello, Refuse, Open, Finish, Abort, Close, Alive.
+        // Hello, Refuse, Open, Finish, Abort, Close and Alive.
         _ => false,
     }
 }
 
-/// Returns the bytes in `frames`, which are whole frames of this side, that carry no run.
+/// Returns the number of bytes in `frames` that do not carry a run. `frames` consists of whole
+/// frames of this side.
 pub(super) fn control_bytes(mut frames: &[u8]) -> u64 {
     let mut sum = 0;
     while let Ok(Some((kind, len))) = read_header(frames) {
@@ -90,7 +92,7 @@ mod tests {
     use crate::tests::frame;
 
     #[test]
-    fn bytes_of_control_frames_are_told_from_those_of_runs() {
+    fn control_bytes_exclude_the_frames_of_runs() {
         let mut frames = Vec::new();
         let mut expected = 0;
         for (index, kind) in FrameKind::ALL.into_iter().enumerate() {
@@ -105,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_noticed_once_and_for_as_long_as_it_lasts() {
+    fn a_wait_is_reported_once_after_it_ends() {
         let activity = Activity::default();
         assert!(!activity.has_waited());
         activity.set_waiting(true);

@@ -1,4 +1,5 @@
-//! The computing thread.
+//! The thread that drives the state machine of a connection: it garbles, evaluates and handles
+//! frames.
 
 use std::{
     collections::HashMap,
@@ -22,39 +23,39 @@ use transpute_session::{
 
 use crate::{
     activity::Activity,
-    handle::{Command, RunOutcome, Ticket},
-    outbox::Outbox,
+    handle::{CallId, Command, RunOutcome},
+    send_buffer::SendBuffer,
     spans::RunSpan,
 };
 
-/// Is called with each output of a run.
+/// A callback for each output of a run.
 pub(crate) type OnOutput = Box<dyn FnMut(Output) + Send>;
 
 type Received = Result<Frame, SessionError>;
 
-/// A connection with what comes to it and goes from it.
+/// A connection with its incoming frames, its commands and its outgoing buffers.
 pub(super) struct Engine {
     connection: Connection,
     frames: mpsc::Receiver<Received>,
-    orders: mpsc::UnboundedReceiver<Command>,
-    out: Outbox,
+    commands: mpsc::UnboundedReceiver<Command>,
+    out: SendBuffer,
     handle: Handle,
-    runs: HashMap<RunId, Waiting>,
-    tickets: HashMap<Ticket, RunId>,
-    /// The receiver of the calls of the peer.
+    runs: HashMap<RunId, PendingRun>,
+    call_ids: HashMap<CallId, RunId>,
+    /// Receives the peer's calls; `None` if only this side calls.
     calls: Option<mpsc::UnboundedSender<Event>>,
     activity: Activity,
     span: Span,
-    /// Whether the first frames, which the peer waits for, have been handed to the writer.
+    /// Whether the first frames, for which the peer waits, were passed to the writer.
     has_opened: bool,
 }
 
-/// Who waits for a run.
-struct Waiting {
-    ticket: Ticket,
+/// The caller's side of a run: its channels, its span and its measurements.
+struct PendingRun {
+    call_id: CallId,
     span: RunSpan,
     started: Instant,
-    /// Until the last output.
+    /// Time from the call to the last output.
     elapsed: Option<Duration>,
     outputs: Vec<Bits>,
     on_output: Option<OnOutput>,
@@ -64,14 +65,14 @@ struct Waiting {
     done: oneshot::Sender<Result<RunOutcome, SessionError>>,
 }
 
-impl Waiting {
+impl PendingRun {
     fn new(
-        ticket: Ticket,
+        call_id: CallId,
         span: RunSpan,
         done: oneshot::Sender<Result<RunOutcome, SessionError>>,
     ) -> Self {
         Self {
-            ticket,
+            call_id,
             span,
             started: Instant::now(),
             elapsed: None,
@@ -86,19 +87,19 @@ impl Waiting {
 }
 
 /// The reason why a wait ended.
-enum Woken {
+enum Wakeup {
     Frame(Option<Received>),
-    Order(Option<Command>),
+    Command(Option<Command>),
     Sent,
 }
 
 impl Engine {
-    /// Must be called within the runtime of the tasks at the other ends.
+    /// Returns an engine; must be called within the runtime of the reader and the writer.
     pub(super) fn new(
         connection: Connection,
         frames: mpsc::Receiver<Received>,
-        orders: mpsc::UnboundedReceiver<Command>,
-        out: Outbox,
+        commands: mpsc::UnboundedReceiver<Command>,
+        out: SendBuffer,
         calls: Option<mpsc::UnboundedSender<Event>>,
         activity: Activity,
         span: Span,
@@ -106,11 +107,11 @@ impl Engine {
         Self {
             connection,
             frames,
-            orders,
+            commands,
             out,
             handle: Handle::current(),
             runs: HashMap::new(),
-            tickets: HashMap::new(),
+            call_ids: HashMap::new(),
             calls,
             activity,
             span,
@@ -118,49 +119,49 @@ impl Engine {
         }
     }
 
-    /// Follows a run that was called for on the connection before it is driven.
-    pub(super) fn follow(
+    /// Registers a run that was called for on the connection before the connection is driven.
+    pub(super) fn register(
         &mut self,
         run: RunId,
-        ticket: Ticket,
+        call_id: CallId,
         on_output: OnOutput,
         done: oneshot::Sender<Result<RunOutcome, SessionError>>,
     ) {
         let span = RunSpan::open(&self.span, run);
-        let mut waiting = Waiting::new(ticket, span, done);
-        waiting.on_output = Some(on_output);
-        waiting.progress = self.connection.progress(run);
-        self.tickets.insert(ticket, run);
-        self.runs.insert(run, waiting);
+        let mut pending = PendingRun::new(call_id, span, done);
+        pending.on_output = Some(on_output);
+        pending.progress = self.connection.progress(run);
+        self.call_ids.insert(call_id, run);
+        self.runs.insert(run, pending);
     }
 
-    /// Runs the connection to its end.
+    /// Drives the connection to its end.
     pub(super) fn run(&mut self) -> Result<(), SessionError> {
         loop {
-            self.take_orders()?;
+            self.execute_commands()?;
             if self.connection.hears_while_working() {
                 self.take_frame()?;
             }
-            let may_send = !self.out.has_enough();
+            let may_send = !self.out.should_flush();
             let progressed = self.connection.poll(&mut self.out.bytes, may_send)?;
-            self.note_events();
-            // The peer can do nothing before it has the first frames.
+            self.dispatch_events();
+            // The peer cannot start before it has the first frames, so they are sent at once.
             let opens = !self.has_opened && !self.connection.is_opening();
             self.has_opened |= opens;
-            if opens || self.out.has_enough() || progressed != Progressed::Worked {
+            if opens || self.out.should_flush() || progressed != Progressed::Worked {
                 self.out.try_send();
             }
             match progressed {
                 Progressed::Worked => {}
-                // There may be more to send now that there is room.
-                Progressed::Idle if !may_send && !self.out.has_enough() => {}
+                // A buffer was just sent, so the connection may have more to send.
+                Progressed::Idle if !may_send && !self.out.should_flush() => {}
                 Progressed::Idle => {
                     if !self.take_frame()? && !self.connection.settle()? {
                         self.wait()?;
                     }
                 }
                 Progressed::Finished => {
-                    if self.out.is_waiting() {
+                    if self.out.can_send() {
                         self.handle.block_on(self.out.send());
                     }
                     return Ok(());
@@ -169,7 +170,7 @@ impl Engine {
         }
     }
 
-    /// Tells the peer and all who wait how it ended.
+    /// Reports the result of the connection to the peer and to all callers of pending runs.
     pub(super) fn finish(
         &mut self,
         result: Result<(), SessionError>,
@@ -178,11 +179,11 @@ impl Engine {
         let error = match result {
             Ok(()) => Arc::new(SessionError::Closed),
             Err(ref error) => {
-                if let Some(words) = self.connection.farewell(error) {
-                    self.out.bytes.extend_from_slice(&words);
+                if let Some(last_frames) = self.connection.farewell(error) {
+                    self.out.bytes.extend_from_slice(&last_frames);
                     let out = &mut self.out;
-                    // Where the writer is gone, the runtime may be too.
-                    if out.is_waiting() {
+                    // If the writer has stopped, the runtime may have stopped too.
+                    if out.can_send() {
                         let _ =
                             (self.handle).block_on(async { timeout(patience, out.send()).await });
                     }
@@ -194,22 +195,22 @@ impl Engine {
             }
         };
         let failed = !matches!(*error, SessionError::Closed) || !self.runs.is_empty();
-        for (_, waiting) in self.runs.drain() {
+        for (_, pending) in self.runs.drain() {
             let reason = || SessionError::Connection(error.clone());
-            if let Some(prepared) = waiting.prepared {
+            if let Some(prepared) = pending.prepared {
                 let _ = prepared.send(Err(reason()));
             }
-            let _ = waiting.done.send(Err(reason()));
+            let _ = pending.done.send(Err(reason()));
         }
-        self.orders.close();
+        self.commands.close();
         if failed { Err(error) } else { Ok(()) }
     }
 
-    /// Takes the calls that are here.
-    fn take_orders(&mut self) -> Result<(), SessionError> {
+    /// Handles all queued commands.
+    fn execute_commands(&mut self) -> Result<(), SessionError> {
         loop {
-            match self.orders.try_recv() {
-                Ok(order) => self.obey(order)?,
+            match self.commands.try_recv() {
+                Ok(command) => self.execute(command)?,
                 Err(TryRecvError::Empty) => return Ok(()),
                 Err(TryRecvError::Disconnected) => {
                     self.connection.close();
@@ -219,10 +220,10 @@ impl Engine {
         }
     }
 
-    fn obey(&mut self, order: Command) -> Result<(), SessionError> {
-        match order {
+    fn execute(&mut self, command: Command) -> Result<(), SessionError> {
+        match command {
             Command::Call {
-                ticket,
+                call_id,
                 role,
                 call,
                 prepared,
@@ -230,31 +231,31 @@ impl Engine {
             } => match self.connection.call(role, call) {
                 Ok(run) => {
                     let span = RunSpan::open(&self.span, run);
-                    let mut waiting = Waiting::new(ticket, span, done);
-                    waiting.prepared = prepared;
-                    self.tickets.insert(ticket, run);
-                    self.runs.insert(run, waiting);
+                    let mut pending = PendingRun::new(call_id, span, done);
+                    pending.prepared = prepared;
+                    self.call_ids.insert(call_id, run);
+                    self.runs.insert(run, pending);
                 }
                 Err(SessionError::Closed) => {
                     let _ = done.send(Err(SessionError::Closed));
                 }
                 Err(error) => return Err(error),
             },
-            Command::Provide { ticket, inputs } => {
-                if let Some(run) = self.tickets.get(&ticket) {
-                    if let Some(waiting) = self.runs.get_mut(run) {
-                        waiting.started = Instant::now();
+            Command::Provide { call_id, inputs } => {
+                if let Some(run) = self.call_ids.get(&call_id) {
+                    if let Some(pending) = self.runs.get_mut(run) {
+                        pending.started = Instant::now();
                     }
                     self.connection.provide(*run, inputs)?;
                 }
             }
-            Command::Cancel(ticket) => {
-                if let Some(run) = self.tickets.get(&ticket) {
+            Command::Cancel(call_id) => {
+                if let Some(run) = self.call_ids.get(&call_id) {
                     self.connection.cancel(*run);
                 }
             }
             Command::Decline(role, why) => match self.connection.decline(role, why) {
-                // The peer hears of that.
+                // The peer learns about the end of the connection by other means.
                 Ok(()) | Err(SessionError::Closed) => {}
                 Err(error) => return Err(error),
             },
@@ -263,14 +264,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes a frame that is here, if any is and it may be taken; says whether it did.
+    /// Handles the next frame if one is queued and the connection accepts input; returns whether it
+    /// did.
     fn take_frame(&mut self) -> Result<bool, SessionError> {
         if !self.connection.wants_input() {
             return Ok(false);
         }
         match self.frames.try_recv() {
             Ok(frame) => {
-                // Milliseconds of oblivious transfer may follow, for which the peer need not wait.
+                // Oblivious transfer may take milliseconds; the peer should not wait for queued
+                // bytes.
                 self.out.try_send();
                 self.connection.handle(frame?).map(|()| true)
             }
@@ -279,91 +282,93 @@ impl Engine {
         }
     }
 
-    /// Waits until a frame or a call arrives or, where bytes are left to send, the network takes them.
+    /// Waits for a frame or a command or, if bytes are left to send, for room in the writer's
+    /// queue.
     fn wait(&mut self) -> Result<(), SessionError> {
-        let is_writing = self.out.is_waiting();
+        let is_writing = self.out.can_send();
         let wants_input = self.connection.wants_input() || !is_writing;
-        let may_order = !self.orders.is_closed() || !self.orders.is_empty();
-        let (frames, orders, out) = (&mut self.frames, &mut self.orders, &mut self.out);
+        let accepts_commands = !self.commands.is_closed() || !self.commands.is_empty();
+        let (frames, commands, out) = (&mut self.frames, &mut self.commands, &mut self.out);
         self.activity.set_waiting(true);
-        let woken = self.handle.block_on(async {
+        let wakeup = self.handle.block_on(async {
             tokio::select! {
                 biased;
-                // A writer that is gone tells nothing: why is for the reader to find out.
-                true = out.send(), if is_writing => Woken::Sent,
-                order = orders.recv(), if may_order => Woken::Order(order),
-                frame = frames.recv(), if wants_input => Woken::Frame(frame),
-                else => Woken::Frame(frames.recv().await),
+                // A stopped writer does not report a reason; the reader does.
+                true = out.send(), if is_writing => Wakeup::Sent,
+                command = commands.recv(), if accepts_commands => Wakeup::Command(command),
+                frame = frames.recv(), if wants_input => Wakeup::Frame(frame),
+                else => Wakeup::Frame(frames.recv().await),
             }
         });
         self.activity.set_waiting(false);
-        match woken {
-            Woken::Sent => Ok(()),
-            Woken::Order(Some(order)) => self.obey(order),
-            Woken::Order(None) => {
-                self.orders.close();
+        match wakeup {
+            Wakeup::Sent => Ok(()),
+            Wakeup::Command(Some(command)) => self.execute(command),
+            Wakeup::Command(None) => {
+                self.commands.close();
                 self.connection.close();
                 Ok(())
             }
-            Woken::Frame(Some(frame)) => self.connection.handle(frame?),
-            Woken::Frame(None) => Err(SessionError::Cancelled),
+            Wakeup::Frame(Some(frame)) => self.connection.handle(frame?),
+            Wakeup::Frame(None) => Err(SessionError::Cancelled),
         }
     }
 
-    fn note_events(&mut self) {
+    fn dispatch_events(&mut self) {
         while let Some(event) = self.connection.next_event() {
             match event {
                 event @ (Event::Opened | Event::Called(..)) => {
-                    // Nobody listens where runs are only called for from here.
+                    // There is no receiver if only this side calls.
                     if let Some(calls) = &self.calls {
                         let _ = calls.send(event);
                     }
                 }
                 Event::Reached(run, milestone) => {
-                    if let Some(waiting) = self.runs.get_mut(&run) {
-                        let now = waiting.started.elapsed();
-                        waiting.milestones[milestone as usize] = Some(now);
-                        waiting.span.reach(milestone, now);
-                        if let Some(progress) = &waiting.progress {
+                    if let Some(pending) = self.runs.get_mut(&run) {
+                        let now = pending.started.elapsed();
+                        pending.milestones[milestone as usize] = Some(now);
+                        pending.span.reach(milestone, now);
+                        if let Some(progress) = &pending.progress {
                             progress.reach(milestone, now);
                         }
                     }
                 }
                 Event::Output(run, output) => {
-                    if let Some(waiting) = self.runs.get_mut(&run) {
-                        waiting.elapsed = Some(waiting.started.elapsed());
-                        match &mut waiting.on_output {
+                    if let Some(pending) = self.runs.get_mut(&run) {
+                        pending.elapsed = Some(pending.started.elapsed());
+                        match &mut pending.on_output {
                             Some(on_output) => on_output(output),
-                            None => waiting.outputs.push(output.bits),
+                            None => pending.outputs.push(output.bits),
                         }
                     }
                 }
                 Event::Prepared(run) => {
-                    let waiting = self.runs.get_mut(&run);
-                    if let Some(prepared) = waiting.and_then(|waiting| waiting.prepared.take()) {
+                    let pending = self.runs.get_mut(&run);
+                    if let Some(prepared) = pending.and_then(|pending| pending.prepared.take()) {
                         let _ = prepared.send(Ok(()));
                     }
                 }
                 Event::Ended(run, result) => {
-                    let Some(waiting) = self.runs.remove(&run) else {
+                    let Some(pending) = self.runs.remove(&run) else {
                         continue;
                     };
-                    self.tickets.remove(&waiting.ticket);
-                    let elapsed = waiting.started.elapsed();
+                    self.call_ids.remove(&pending.call_id);
+                    let elapsed = pending.started.elapsed();
                     let outcome = result.map(|report| RunOutcome {
-                        outputs: waiting.outputs,
+                        outputs: pending.outputs,
                         report,
-                        elapsed: waiting.elapsed.unwrap_or(elapsed),
+                        elapsed: pending.elapsed.unwrap_or(elapsed),
                         ended: elapsed,
-                        milestones: waiting.milestones,
+                        milestones: pending.milestones,
                     });
-                    match (waiting.prepared, outcome) {
-                        // It failed before it was ready: whoever waits for that hears why.
+                    match (pending.prepared, outcome) {
+                        // The run failed before it was prepared, so the caller of `prepare` gets
+                        // the error.
                         (Some(prepared), Err(error)) => {
                             let _ = prepared.send(Err(error));
                         }
                         (_, outcome) => {
-                            let _ = waiting.done.send(outcome);
+                            let _ = pending.done.send(outcome);
                         }
                     }
                 }

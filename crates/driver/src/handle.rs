@@ -1,4 +1,4 @@
-//! Handles of a connection and its runs, for applications.
+//! Handles of a connection and of its runs, for applications.
 
 use std::{
     future::Future,
@@ -17,53 +17,54 @@ use transpute_session::{Call, Config, Decline, Inputs, Milestone, Role, RunRepor
 
 use crate::activity::Activity;
 
-/// The number of a call in this process: it has no meaning to the peer.
-pub(super) type Ticket = u64;
+/// The number of a call in this process; the peer does not see it.
+pub(super) type CallId = u64;
 
-/// What goes to the computing thread.
+/// A command to the computing thread.
 pub(super) enum Command {
     Call {
-        ticket: Ticket,
+        call_id: CallId,
         role: Role,
         call: Call,
-        /// Hears when a prepared run is ready.
+        /// Receives the result of the preparation.
         prepared: Option<oneshot::Sender<Result<(), SessionError>>>,
         done: oneshot::Sender<Result<RunOutcome, SessionError>>,
     },
     Provide {
-        ticket: Ticket,
+        call_id: CallId,
         inputs: Box<dyn Inputs>,
     },
-    Cancel(Ticket),
+    Cancel(CallId),
     Decline(Role, Decline),
     Close,
 }
 
-/// A connection, to call for runs on. Clones call on the same connection.
+/// A handle of a connection, for starting runs. Clones refer to the same connection.
 ///
-/// Calls of one role pair with the peer's calls of the other in the order in which each side makes
-/// them: the third run that one side garbles is the third that the other evaluates.
+/// The calls of one role pair with the peer's calls of the other role, in the order in which each
+/// side makes them. For example, the third run that one side garbles is the third run that the
+/// other side evaluates.
 #[derive(Clone, Debug)]
 pub struct ConnectionHandle {
     commands: mpsc::UnboundedSender<Command>,
-    tickets: Arc<AtomicU64>,
+    next_call_id: Arc<AtomicU64>,
     activity: Activity,
 }
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
-    /// The outputs of each evaluation, all output values concatenated; empty for a party that learns
-    /// none.
+    /// The outputs of each evaluation, as concatenated output values; empty for a party without
+    /// outputs.
     pub outputs: Vec<Bits>,
-    /// What it did.
+    /// The report of the session.
     pub report: RunReport,
-    /// From the call, or from the inputs of a prepared run, until the last output was known; to the
-    /// end of the run for a party that learns none.
+    /// Time from the call, or from the inputs of a prepared run, to the last output; for a party
+    /// without outputs, to the end of the run.
     pub elapsed: Duration,
-    /// From the call, or from the inputs of a prepared run, to the end of the run.
+    /// Time from the call, or from the inputs of a prepared run, to the end of the run.
     pub ended: Duration,
-    /// When each [`Milestone`] was passed, likewise.
+    /// Time from the call, or from the inputs of a prepared run, to each [`Milestone`].
     pub milestones: [Option<Duration>; Milestone::COUNT],
 }
 
@@ -71,15 +72,15 @@ impl ConnectionHandle {
     pub(super) fn new(commands: mpsc::UnboundedSender<Command>, activity: Activity) -> Self {
         Self {
             commands,
-            tickets: Arc::default(),
+            next_call_id: Arc::default(),
             activity,
         }
     }
 
-    /// Garbles `program`. The call is made now, not when the future is first polled.
+    /// Garbles `program`. The call is made immediately, not when the future is first polled.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the run, and no other.
+    /// Dropping the future cancels this run; other runs continue.
     pub fn garble(
         &self,
         program: Arc<Program>,
@@ -90,10 +91,10 @@ impl ConnectionHandle {
         self.run(Role::Garbler, program, split, config, inputs)
     }
 
-    /// Evaluates `program`. The call is made now, not when the future is first polled.
+    /// Evaluates `program`. The call is made immediately, not when the future is first polled.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the run, and no other.
+    /// Dropping the future cancels this run; other runs continue.
     pub fn evaluate(
         &self,
         program: Arc<Program>,
@@ -104,7 +105,7 @@ impl ConnectionHandle {
         self.run(Role::Evaluator, program, split, config, inputs)
     }
 
-    /// Runs `program` in one of the roles, as [`garble`](Self::garble) and
+    /// Runs `program` in one of the roles, like [`garble`](Self::garble) and
     /// [`evaluate`](Self::evaluate).
     pub fn run(
         &self,
@@ -124,14 +125,15 @@ impl ConnectionHandle {
         self.call(role, call, None)
     }
 
-    /// Prepares a run, before the inputs are known: its tables are garbled and sent. The other side
-    /// must prepare it too.
+    /// Prepares a run before the inputs are known: its tables are garbled and sent. The peer must
+    /// prepare the same run.
     ///
     /// # Errors
-    /// [`SessionError::PreparedFull`], and any that ends the run or the connection.
+    /// [`SessionError::PreparedFull`] if too many runs are prepared, and any error that ends the
+    /// run or the connection.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the run, and no other.
+    /// Dropping the future cancels this run; other runs continue.
     pub async fn prepare(
         &self,
         role: Role,
@@ -151,30 +153,30 @@ impl ConnectionHandle {
         Ok(PreparedRun { running })
     }
 
-    /// Answers the peer's call for a run without calling for it: of the next run in this role, as a call
-    /// would be.
+    /// Declines the peer's next call in the given role of this side, in place of calling for the
+    /// same run.
     pub fn decline(&self, role: Role, why: Decline) {
         let _ = self.commands.send(Command::Decline(role, why));
     }
 
-    /// Says whether this side has had nothing to compute at any time since the last call on any clone
-    /// of this handle: it waited for the peer to send or to take something, or for calls.
+    /// Returns whether this side has been idle at any time since the last call on any clone of this
+    /// handle. It is idle while it waits for frames, for room to send, or for calls.
     #[must_use]
     pub fn has_waited(&self) -> bool {
         self.activity.has_waited()
     }
 
-    /// Returns how many bytes of oblivious transfers, labels, tables and outputs the link has carried in
-    /// both directions, parts of unfinished messages included. Other messages do not count: a peer can
-    /// send any number of those and compute nothing.
+    /// Returns the number of bytes of oblivious transfers, labels, tables and outputs that the link
+    /// has carried, as the sum of both directions. Bytes of unfinished frames are included. Other
+    /// frames do not count, because a peer can send any number of them without computing.
     #[must_use]
     pub fn carried_bytes(&self) -> u64 {
         self.activity.carried()
     }
 
-    /// Makes no further calls: the connection ends when all runs have.
+    /// Stops accepting calls; the connection closes when all runs have ended.
     pub fn close(&self) {
-        // If nobody hears it, it is over.
+        // Sending fails only if the connection has already ended.
         let _ = self.commands.send(Command::Close);
     }
 
@@ -184,29 +186,29 @@ impl ConnectionHandle {
         call: Call,
         prepared: Option<oneshot::Sender<Result<(), SessionError>>>,
     ) -> Running {
-        let ticket = self.ticket();
+        let call_id = self.take_call_id();
         let (done, outcome) = oneshot::channel();
         let _ = self.commands.send(Command::Call {
-            ticket,
+            call_id,
             role,
             call,
             prepared,
             done,
         });
-        self.running(ticket, outcome)
+        self.running(call_id, outcome)
     }
 
-    pub(super) fn ticket(&self) -> Ticket {
-        self.tickets.fetch_add(1, Relaxed)
+    pub(super) fn take_call_id(&self) -> CallId {
+        self.next_call_id.fetch_add(1, Relaxed)
     }
 
     pub(super) fn running(
         &self,
-        ticket: Ticket,
+        call_id: CallId,
         outcome: oneshot::Receiver<Result<RunOutcome, SessionError>>,
     ) -> Running {
         Running {
-            ticket,
+            call_id,
             outcome,
             commands: self.commands.clone(),
             is_over: false,
@@ -214,11 +216,11 @@ impl ConnectionHandle {
     }
 }
 
-/// A run under way. Dropping it cancels the run.
+/// A running computation. Dropping it cancels the run.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the run"]
 pub struct Running {
-    ticket: Ticket,
+    call_id: CallId,
     outcome: oneshot::Receiver<Result<RunOutcome, SessionError>>,
     commands: mpsc::UnboundedSender<Command>,
     is_over: bool,
@@ -237,13 +239,13 @@ impl Future for Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.is_over {
-            let _ = self.commands.send(Command::Cancel(self.ticket));
+            let _ = self.commands.send(Command::Cancel(self.call_id));
         }
     }
 }
 
-/// A run whose tables are there and whose inputs are not. It can be used once; dropping it cancels
-/// the run.
+/// A run whose tables are garbled and whose inputs are missing. It can be used once; dropping it
+/// cancels the run.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the run"]
 pub struct PreparedRun {
@@ -251,13 +253,14 @@ pub struct PreparedRun {
 }
 
 impl PreparedRun {
-    /// Gives the run its inputs. That is done now, not when the future is first polled.
+    /// Provides the inputs and starts the run. The inputs are sent immediately, not when the future
+    /// is first polled.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels the run, and no other.
+    /// Dropping the future cancels this run; other runs continue.
     pub fn run(self, inputs: Box<dyn Inputs>) -> Running {
         let _ = self.running.commands.send(Command::Provide {
-            ticket: self.running.ticket,
+            call_id: self.running.call_id,
             inputs,
         });
         self.running

@@ -1,23 +1,82 @@
 //! Drives a [`Connection`] over a [`Link`] with Tokio.
 //!
-//! Three parts work at the same time: a task that reads frames, a task that writes bytes, and a
-//! blocking thread that garbles and evaluates. Bounded queues between them let garbling, sending,
-//! receiving and evaluating overlap and pass back-pressure on. Calls come to the thread over a queue; the outcome of a run goes
-//! back over a channel of its own.
+//! [`run`] drives a connection for a single run to its end. [`drive`] drives a connection for many
+//! runs in the background and returns a [`ConnectionHandle`], on which an application starts runs.
+//! [`attend`] does the same for a side that waits for the peer's calls.
 //!
-//! Tables are not copied on their way. They are garbled into a buffer that goes to the writer as it
-//! is and comes back when it is written; they are evaluated in the buffer that the reader has read
-//! them into, which is read into again when that is done.
+//! # Design
+//!
+//! A connection has two tasks and a thread: one task reads frames, one task writes buffers, and the
+//! thread garbles and evaluates. Bounded queues between them let garbling, sending, receiving and
+//! evaluating overlap, and propagate back-pressure. Commands reach the thread through a queue; each
+//! run returns its outcome through its own channel.
+//!
+//! Tables are not copied. The thread garbles them into a buffer that the writer writes and returns.
+//! On the other side, the thread evaluates them in the buffer into which the reader has read them;
+//! the buffer is then reused.
+//!
+//! # Examples
+//!
+//! Two parties over an in-memory stream; the garbler has the input 2 and the evaluator 40:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use tokio::io::{DuplexStream, duplex, split};
+//! use transpute_circuit::{Bits, Builder, InputSplit, Program, UInt};
+//! use transpute_driver::{DriverOptions, drive};
+//! use transpute_session::{Config, Connection, ConnectionConfig};
+//! use transpute_transport::{Link, LinkInfo, LinkTimings};
+//!
+//! fn link(stream: DuplexStream) -> Link {
+//!     let (reader, writer) = split(stream);
+//!     let info = LinkInfo {
+//!         transport: "memory",
+//!         local_address: String::new(),
+//!         peer_address: String::new(),
+//!         peer_fingerprint: None,
+//!         encrypted: false,
+//!         cipher: None,
+//!         timings: LinkTimings::default(),
+//!     };
+//!     Link::new(reader, writer, info, None)
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let circuit = Builder::build(|b| {
+//!     let (x, y) = (b.input::<UInt<8>>(), b.input::<UInt<8>>());
+//!     b.output(x + y);
+//! })?;
+//! let split = InputSplit::first_to_garbler(circuit.input_widths());
+//! let program = Arc::new(Program::compile(&circuit));
+//! let inputs = |number| Box::new(vec![Bits::from_u128(number, 8)]);
+//!
+//! let (left, right) = duplex(1 << 16);
+//! let connection = || Connection::new(ConnectionConfig::default(), false);
+//! let (garbler, _end) = drive(connection(), link(left), DriverOptions::default());
+//! let (evaluator, _other_end) = drive(connection(), link(right), DriverOptions::default());
+//!
+//! let (garbled, evaluated) = tokio::join!(
+//!     garbler.garble(program.clone(), split.clone(), Config::default(), inputs(2)),
+//!     evaluator.evaluate(program, split, Config::default(), inputs(40)),
+//! );
+//! garbled?;
+//! assert_eq!(evaluated?.outputs, [Bits::from_u128(42, 8)]);
+//! # Ok(())
+//! # }
+//! ```
+
 #![forbid(unsafe_code)]
 
 mod activity;
 mod engine;
 mod handle;
-mod inbox;
 mod options;
-mod outbox;
 mod reader;
+mod receive_buffer;
 mod report;
+mod send_buffer;
 mod spans;
 #[cfg(test)]
 mod tests;
@@ -38,7 +97,7 @@ use transpute_transport::Link;
 use self::{
     activity::Activity,
     engine::{Engine, OnOutput},
-    handle::{Command, Ticket},
+    handle::{CallId, Command},
     reader::read_frames,
     writer::write_buffers,
 };
@@ -48,22 +107,22 @@ pub use self::{
     report::Report,
 };
 
-/// Frames that may wait for the computing thread.
+/// Number of received frames that may wait for the computing thread.
 const FRAMES_WAITING: usize = 8;
 
-/// A completed run of a connection for one run.
+/// The result of a connection for a single run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What it did.
+    /// The report of the run.
     pub report: Report,
-    /// The link on its way down.
+    /// The link, which is still closing.
     pub closing: Closing,
 }
 
-/// The orderly end of a link.
+/// The orderly shutdown of a link.
 ///
-/// Dropping it cuts the link, which may lose the last message to the peer; [`wait`](Self::wait)
-/// before leaving the program.
+/// Dropping it cuts the link, which may lose the last frame to the peer. Before exiting, call
+/// [`wait`](Self::wait).
 #[derive(Debug)]
 pub struct Closing {
     driven: Driven,
@@ -71,17 +130,17 @@ pub struct Closing {
 }
 
 impl Closing {
-    /// Waits until the peer has everything, at most [`DriverOptions::linger`].
+    /// Waits until the peer has received everything, at most for [`DriverOptions::linger`].
     ///
     /// # Cancel safety
     /// Dropping the future cuts the link.
     pub async fn wait(self) {
-        // Whatever goes wrong now, the run is over and its outcome known.
+        // The outcome of the run is already known, so errors of the shutdown do not matter.
         let _ = timeout_at(self.deadline, self.driven.wait()).await;
     }
 }
 
-/// The two tasks of a link; they end with this value.
+/// The reader and the writer of a link; dropping this value aborts both.
 #[derive(Debug)]
 struct Tasks {
     reader: JoinHandle<()>,
@@ -89,7 +148,7 @@ struct Tasks {
 }
 
 impl Tasks {
-    /// Waits until the peer has everything.
+    /// Waits until both tasks have finished, at most until `deadline`.
     async fn close(mut self, deadline: Instant) {
         let _ = timeout_at(deadline, &mut self.writer).await;
         let _ = timeout_at(deadline, &mut self.reader).await;
@@ -103,20 +162,21 @@ impl Drop for Tasks {
     }
 }
 
-/// Starts a thread for [`Connection::single`].
+/// Starts a thread, as [`Connection::single`] requires.
 ///
 /// # Errors
-/// Those of the operating system.
+/// The error of the operating system.
 pub fn spawn_thread(name: &str, work: Box<dyn FnOnce() + Send>) -> io::Result<()> {
     Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }
 
-/// Drives a [connection for one run](Connection::single) to its end; `on_output` is called with each output this party learns.
+/// Drives a [connection for a single run](Connection::single) to its end, and calls `on_output`
+/// with each output of this party.
 ///
 /// Outputs are final once this function has returned `Ok`.
 ///
 /// # Errors
-/// Any [`SessionError`]. The peer is told why, where it can be, before this returns.
+/// Any [`SessionError`]. If possible, the peer is sent the reason before this returns.
 ///
 /// # Panics
 /// If called outside a Tokio runtime with time enabled.
@@ -173,11 +233,11 @@ async fn run_over(
     }
 }
 
-/// Drives `connection` over `link` in the background while there are handles or runs; the
-/// second value returns how it ended.
+/// Drives `connection` over `link` in the background as long as there are handles or runs. The
+/// second value returns the result of the connection.
 ///
-/// The connection closes in good order when the last handle is dropped or
-/// [`ConnectionHandle::close`] was called, and all runs are over.
+/// The connection closes in good order when all runs have ended and either the last handle was
+/// dropped or [`ConnectionHandle::close`] was called.
 ///
 /// # Panics
 /// If called outside a Tokio runtime with time enabled.
@@ -191,12 +251,14 @@ pub fn drive(
     span.in_scope(|| drive_over(connection, reader, writer, options))
 }
 
-/// Drives a connection as [`drive`] does, for a side that waits for calls of the peer: the last
-/// value returns [`Event::Opened`] and [`Event::Called`]. It computes on a thread of its own and not on
-/// one of the runtime's for blocking work, of which there may be fewer than peers.
+/// Drives a connection like [`drive`], for a side that waits for calls of the peer. The last value
+/// yields [`Event::Opened`] and [`Event::Called`].
+///
+/// The connection computes on its own thread instead of a blocking thread of the runtime, because
+/// there may be fewer of those than peers.
 ///
 /// # Panics
-/// As [`drive`].
+/// If called outside a Tokio runtime with time enabled.
 pub fn attend(
     connection: Connection,
     link: Link,
@@ -204,7 +266,7 @@ pub fn attend(
 ) -> (ConnectionHandle, Driven, mpsc::UnboundedReceiver<Event>) {
     let span = spans::connection(link.info());
     let (reader, writer) = link.into_parts();
-    // Bounded: the peer begins no more runs than may be under way.
+    // The channel is bounded by the protocol, which limits the number of concurrent runs.
     let (sender, calls) = mpsc::unbounded_channel();
     let start = || start(connection, reader, writer, options, Some(sender), None);
     let (handle, driven, _) = span.in_scope(start);
@@ -221,7 +283,8 @@ fn drive_over(
     (handle, driven)
 }
 
-/// Starts the tasks and the thread in the present span. `begun` is a run that was called for before.
+/// Starts the tasks and the thread in the current span. `begun` is a run that was already called
+/// for.
 fn start(
     connection: Connection,
     reader: impl AsyncRead + Send + Unpin + 'static,
@@ -231,15 +294,15 @@ fn start(
     begun: Option<(RunId, OnOutput)>,
 ) -> (ConnectionHandle, Driven, Option<Running>) {
     let (frame_sender, frames) = mpsc::channel(FRAMES_WAITING);
-    let (outbox, outlet) = outbox::ring();
-    let (commands, orders) = mpsc::unbounded_channel::<Command>();
+    let (send_buffer, send_queue) = send_buffer::ring();
+    let (command_sender, commands) = mpsc::unbounded_channel::<Command>();
     let activity = Activity::default();
     let tasks = Tasks {
         reader: tokio::spawn(
             read_frames(reader, frame_sender, options, activity.clone()).in_current_span(),
         ),
         writer: tokio::spawn(
-            write_buffers(writer, outlet, options, activity.clone()).in_current_span(),
+            write_buffers(writer, send_queue, options, activity.clone()).in_current_span(),
         ),
     };
     let has_own_thread = calls.is_some();
@@ -247,24 +310,24 @@ fn start(
     let mut engine = Engine::new(
         connection,
         frames,
-        orders,
-        outbox,
+        commands,
+        send_buffer,
         calls,
         activity.clone(),
         span.clone(),
     );
-    let handle = ConnectionHandle::new(commands, activity);
+    let handle = ConnectionHandle::new(command_sender, activity);
     let running = begun.map(|(run, on_output)| {
-        let ticket: Ticket = handle.ticket();
+        let call_id: CallId = handle.take_call_id();
         let (done, outcome) = oneshot::channel();
-        engine.follow(run, ticket, on_output, done);
-        handle.running(ticket, outcome)
+        engine.register(run, call_id, on_output, done);
+        handle.running(call_id, outcome)
     });
     let (end, computing) = oneshot::channel();
     let compute = move || {
         let _entered = span.entered();
         let result = engine.run();
-        // Nobody may wait for it any more.
+        // The receiver may have been dropped.
         let _ = end.send(engine.finish(result, options.linger));
     };
     let mut computing = Computing::Thread(computing);
@@ -283,15 +346,15 @@ fn start(
 
 type Ended = Result<(), Arc<SessionError>>;
 
-/// Where a connection computes.
+/// The thread of a connection, or the reason why there is none.
 #[derive(Debug)]
 enum Computing {
     Thread(oneshot::Receiver<Ended>),
-    /// There was no thread to be had.
+    /// The thread could not be started.
     Failed(Option<SessionError>),
 }
 
-/// A connection that is driven in the background.
+/// The result of a connection that is driven in the background.
 ///
 /// Dropping it cuts the link.
 #[derive(Debug)]
@@ -302,10 +365,11 @@ pub struct Driven {
 }
 
 impl Driven {
-    /// Waits until the connection is over.
+    /// Waits for the end of the connection.
     ///
     /// # Errors
-    /// What ended it, if it was not closed; all its runs end with the same.
+    /// The error that ended the connection, if it did not close in good order; all its runs end
+    /// with the same error.
     ///
     /// # Cancel safety
     /// Dropping the future cuts the link.
@@ -323,9 +387,9 @@ impl Driven {
             Ok(Err(error)) => Some(error),
             Err(_) => Some(Arc::new(SessionError::Cancelled)),
         };
-        // A peer that is gone cannot be waited for.
-        let is_there = (error.as_ref()).is_none_or(|error| error.is_told());
-        if let Some(tasks) = self.tasks.take().filter(|_| is_there) {
+        // If the peer is gone, waiting for it would only delay the result.
+        let peer_is_there = (error.as_ref()).is_none_or(|error| error.is_told());
+        if let Some(tasks) = self.tasks.take().filter(|_| peer_is_there) {
             tasks.close(deadline).await;
         }
         match error {

@@ -1,20 +1,21 @@
-//! How long a driver waits, and for what.
+//! The options of a driver: timeouts and limits.
 
 use std::time::Duration;
 
-/// How long to wait for what.
+/// The timeouts and limits of a driver.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverOptions {
-    /// Silence after which the peer counts as lost. Must be several times `sign_of_life`. Default
-    /// 7 s.
+    /// Time without received bytes after which the peer counts as lost; must be several times
+    /// `sign_of_life`. Default: 7 s.
     pub silence_limit: Duration,
-    /// How often to show a sign of life when there is nothing to send. Default 2 s.
+    /// Interval of keep-alive frames while there is nothing to send. Default: 2 s.
     pub sign_of_life: Duration,
-    /// How long a closing side waits for the other to close too. Default 2 s.
+    /// Time for which a closing side waits for the peer to close too. Default: 2 s.
     pub linger: Duration,
-    /// The longest payload of a frame that is received, in bytes, at most and by default
-    /// [`MAX_PAYLOAD`](transpute_session::MAX_PAYLOAD); what a peer can make this side buffer goes with it. With less, the frames of
-    /// the peer must be known not to be longer.
+    /// The longest payload of a received frame, in bytes; at most
+    /// [`MAX_PAYLOAD`](transpute_session::MAX_PAYLOAD), which is the default. It limits how much
+    /// memory a peer can make this side use for a frame. With a lower limit, the peer must be known
+    /// to send shorter frames.
     pub max_payload: usize,
 }
 
@@ -34,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_states_the_times() {
+    fn the_document_states_the_timeouts() {
         let document = include_str!("../../../docs/protocol.md");
         let options = DriverOptions::default();
         let alive = format!("(`Alive`) after {} s", options.sign_of_life.as_secs());

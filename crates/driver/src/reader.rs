@@ -1,4 +1,4 @@
-//! The task that reads.
+//! The task that reads frames.
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
@@ -10,26 +10,27 @@ use transpute_transport::TransportError;
 
 use super::{
     activity::{Activity, carries_run},
-    inbox::Inbox,
     options::DriverOptions,
+    receive_buffer::ReceiveBuffer,
 };
 
-/// Room for what is read and thrown away.
-const SINK_LEN: usize = 64 << 10;
+/// Size of the buffer for bytes that are read and discarded.
+const DISCARD_BYTES: usize = 64 << 10;
 
-/// Reads frames until the stream or the session ends, then reads on to the end of the stream, so
-/// that closing does not reset a connection with bytes on their way.
+/// Reads frames until the stream or the session ends. Then it reads and discards the rest of the
+/// stream: closing a TCP socket with unread bytes would reset the connection and lose data in
+/// flight.
 pub(super) async fn read_frames(
     mut reader: impl AsyncRead + Unpin,
     frames: mpsc::Sender<Result<Frame, SessionError>>,
     options: DriverOptions,
     activity: Activity,
 ) {
-    // Bytes of whole frames that carry runs.
+    // Bytes of complete frames that carry runs.
     let mut carried = 0;
-    let mut inbox = Inbox::new(options.max_payload);
+    let mut receive_buffer = ReceiveBuffer::new(options.max_payload);
     let error = loop {
-        match inbox.next_frame() {
+        match receive_buffer.next_frame() {
             Ok(Some(frame)) if frame.kind == FrameKind::Alive => continue,
             Ok(Some(frame)) => {
                 if carries_run(frame.kind) {
@@ -40,10 +41,10 @@ pub(super) async fn read_frames(
                 }
                 continue;
             }
-            Ok(None) => activity.set_received(carried + inbox.unfinished(carries_run)),
+            Ok(None) => activity.set_received(carried + receive_buffer.unfinished(carries_run)),
             Err(error) => break Some(error.into()),
         }
-        let mut room = match inbox.room() {
+        let mut room = match receive_buffer.room() {
             Ok(room) => room,
             Err(error) => break Some(error.into()),
         };
@@ -69,7 +70,7 @@ pub(super) async fn read_frames(
         }
     }
     drop(frames);
-    let mut rest = vec![0; SINK_LEN];
+    let mut rest = vec![0; DISCARD_BYTES];
     let deadline = Instant::now() + options.linger;
     while let Ok(Ok(1..)) = timeout_at(deadline, reader.read(&mut rest)).await {}
 }
@@ -86,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads what is written to the stream.
+    /// Starts a reader on a stream and returns the peer's end.
     fn reading(activity: &Activity) -> DuplexStream {
         let (peer, ours) = duplex(1 << 16);
         let (sender, mut frames) = mpsc::channel(8);
@@ -116,7 +117,7 @@ mod tests {
             }
         }
         for kind in [FrameKind::Alive, FrameKind::Hello, FrameKind::Refuse] {
-            // Whole, in pieces, and unfinished.
+            // A frame sent whole, in pieces, and unfinished.
             send(&mut peer, &header(kind, 1000)).await;
             for _ in 0..100 {
                 send(&mut peer, &[7; 10]).await;
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_has_come_of_a_slow_frame_counts() {
+    async fn received_bytes_of_an_unfinished_frame_count() {
         let activity = Activity::default();
         let mut peer = reading(&activity);
         for frame in 0..2 {

@@ -1,4 +1,4 @@
-//! The report of a single run.
+//! The report of a connection for a single run.
 
 use std::time::Duration;
 
@@ -11,31 +11,31 @@ use crate::RunOutcome;
 /// The report of a completed single run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Payload bytes by purpose.
+    /// Payload bytes, by purpose.
     pub traffic: Traffic,
     /// Bytes of frames sent, headers included.
     pub bytes_sent: u64,
     /// Bytes of frames received, headers included.
     pub bytes_received: u64,
-    /// When each [`Milestone`] was passed, from the start of the driver.
+    /// Time from the start of the driver to each [`Milestone`].
     pub milestones: [Option<Duration>; Milestone::COUNT],
-    /// From the start of the driver to the end of the run.
+    /// Time from the start of the driver to the end of the run.
     pub elapsed: Duration,
-    /// One-way flights the protocol needs until the evaluator can have its output.
+    /// Number of one-way flights until the evaluator can have its output.
     pub flights: u32,
     /// The garbling scheme that both sides agreed on.
     pub scheme: Scheme,
-    /// How the oblivious transfers were done.
+    /// The method of the oblivious transfers.
     pub ot: OtPlan,
-    /// What public-key oblivious transfer rested on.
+    /// The base OT used.
     pub base_ot: BaseOt,
-    /// What this party had planned and why, if by prediction. What was done, [`ot`](Self::ot), is as
-    /// the evaluator had planned.
+    /// The plan of this party and its reason, if a prediction chose it. The method used,
+    /// [`ot`](Self::ot), is the evaluator's plan.
     pub planned: Option<Planned>,
 }
 
 impl Report {
-    /// Returns when a milestone was passed, from the start of the driver.
+    /// Returns the time from the start of the driver to a milestone.
     #[must_use]
     pub fn at(&self, milestone: Milestone) -> Option<Duration> {
         self.milestones[milestone as usize]

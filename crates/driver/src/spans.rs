@@ -1,15 +1,15 @@
-//! The spans of `tracing` that show where the time of a connection goes.
+//! The `tracing` spans of connections and runs.
 //!
 //! | span | from | to |
 //! | --- | --- | --- |
-//! | `conn` | the link is there | the connection is over |
+//! | `conn` | the link is established | the connection has ended |
 //! | `run`, in `conn` | the call | the end of the run |
 //! | `ot`, in `run` | the call | the labels of the evaluator's first inputs |
 //! | `garble` or `evaluate`, in `run` | the first table | the last table |
 //! | `transfer`, in `run` | the last table | the last output |
 //!
-//! `ot` and `garble` overlap, because tables do not wait for oblivious transfers. All spans but `conn` are at the debug level. An
-//! event at that level ends each phase and has its duration.
+//! `ot` and `garble` overlap, because tables do not wait for oblivious transfers. All spans except
+//! `conn` have the debug level. An event at that level ends each phase and contains its duration.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(crate) fn connection(link: &LinkInfo) -> Span {
     info_span!("conn", transport = link.transport, peer = %link.peer_address)
 }
 
-/// The span of a run with those of its phases under way.
+/// The span of a run, with the spans of its current phases.
 pub(crate) struct RunSpan {
     run: Span,
     role: Role,
@@ -34,7 +34,7 @@ pub(crate) struct RunSpan {
 struct Phase {
     name: &'static str,
     span: Span,
-    /// The time from the call to the start of the phase.
+    /// Time from the call to the start of the phase.
     since: Duration,
 }
 
@@ -45,12 +45,13 @@ impl Phase {
 
     fn end(self, now: Duration) {
         let took = now.saturating_sub(self.since);
-        debug!(parent: &self.span, phase = self.name, ?took, "the phase is over");
+        debug!(parent: &self.span, phase = self.name, ?took, "phase finished");
     }
 }
 
 impl RunSpan {
-    /// Opens the span of a run in the span of its connection, and the phase of the oblivious transfers.
+    /// Opens the span of a run, inside the span of its connection, and the phase of the oblivious
+    /// transfers.
     pub(crate) fn open(connection: &Span, id: RunId) -> Self {
         let run = debug_span!(parent: connection, "run", number = id.number(), role = %id.role());
         let ot = debug_span!(parent: &run, "ot");
@@ -63,11 +64,11 @@ impl RunSpan {
         }
     }
 
-    /// Notes that a milestone was passed, `now` being the time from the call.
+    /// Records that a milestone was reached; `now` is the time since the call.
     pub(crate) fn reach(&mut self, milestone: Milestone, now: Duration) {
         let ended = match milestone {
             Milestone::Agreed => {
-                debug!(parent: &self.run, after = ?now, "both parties agree");
+                debug!(parent: &self.run, after = ?now, "the parties agreed on the run");
                 None
             }
             Milestone::FirstLabels => self.transfers.take(),

@@ -1,4 +1,4 @@
-//! The task that writes.
+//! The task that writes buffers.
 
 use std::io;
 
@@ -11,32 +11,33 @@ use transpute_session::Connection;
 use super::{
     activity::{Activity, control_bytes},
     options::DriverOptions,
-    outbox::Outlet,
+    send_buffer::SendQueue,
 };
 
-/// Writes buffers until the session ends, with signs of life in between, then closes the stream.
+/// Writes buffers until the session ends, with keep-alive frames in between, then shuts the stream
+/// down.
 pub(super) async fn write_buffers(
     mut writer: impl AsyncWrite + Unpin,
-    mut outlet: Outlet,
+    mut send_queue: SendQueue,
     options: DriverOptions,
     activity: Activity,
 ) {
     let mut carried = 0;
     loop {
-        let written = match timeout(options.sign_of_life, outlet.next()).await {
+        let written = match timeout(options.sign_of_life, send_queue.next()).await {
             Ok(Some(buffer)) => {
                 let written = write_counted(&mut writer, &buffer, &mut carried, &activity).await;
-                outlet.give_back(buffer);
+                send_queue.recycle(buffer);
                 written
             }
             Ok(None) => break,
             Err(_) => writer.write_all(Connection::sign_of_life()).await,
         };
         let flushed = match written {
-            Ok(()) if outlet.is_empty() => writer.flush().await,
+            Ok(()) if send_queue.is_empty() => writer.flush().await,
             other => other,
         };
-        // The reader finds out why.
+        // The reader reports the reason.
         if let Err(error) = flushed {
             tracing::debug!(%error, "writing ended");
             return;
@@ -45,8 +46,8 @@ pub(super) async fn write_buffers(
     let _ = writer.shutdown().await;
 }
 
-/// Writes a buffer and counts what is written of it that carries runs: at least all but the buffer's
-/// other bytes.
+/// Writes a buffer and counts the bytes written that carry runs. Control frames count as written
+/// first, so the count is a lower bound.
 async fn write_counted(
     writer: &mut (impl AsyncWrite + Unpin),
     buffer: &[u8],
@@ -76,25 +77,25 @@ mod tests {
     use crate::tests::frame;
 
     #[tokio::test]
-    async fn bytes_of_runs_count_when_they_are_written() {
-        let (mut outbox, outlet) = super::super::outbox::ring();
+    async fn bytes_of_runs_count_once_they_are_written() {
+        let (mut send_buffer, send_queue) = super::super::send_buffer::ring();
         let activity = Activity::default();
         let (ours, mut peer) = duplex(100);
-        let writing = write_buffers(ours, outlet, DriverOptions::default(), activity.clone());
+        let writing = write_buffers(ours, send_queue, DriverOptions::default(), activity.clone());
         let writing = tokio::spawn(writing);
         for (kind, len) in [(FrameKind::Refuse, 50), (FrameKind::Tables, 1000)] {
-            outbox.bytes.extend(frame(kind, len));
+            send_buffer.bytes.extend(frame(kind, len));
         }
-        assert!(outbox.send().await);
+        assert!(send_buffer.send().await);
         let (control, all) = (HEADER_LEN + 50, 2 * HEADER_LEN + 1050);
         let mut read = 0;
         while read < all {
             let carried = activity.carried() as usize;
-            // Not more than the peer has read or the stream holds.
+            // At most the bytes that the peer has read, plus those that the stream holds.
             assert!(carried <= (read + 100).saturating_sub(control), "{carried}");
             read += peer.read(&mut [0; 64]).await.unwrap();
         }
-        drop(outbox);
+        drop(send_buffer);
         writing.await.unwrap();
         assert_eq!(activity.carried() as usize, all - control);
     }

@@ -1,6 +1,9 @@
-//! Nanoseconds per AND gate for every scheme and back end.
+//! Measures the time per AND gate for every scheme and back end.
 //!
-//! `cargo run --release -p transpute-garble --features ceiling --example gate_speed [circuit [scheme [back end]]]`
+//! ```text
+//! cargo run --release -p transpute-garble --features ceiling \
+//!     --example gate_speed [circuit [scheme [back end]]]
+//! ```
 
 use std::{sync::Arc, time::Instant};
 
@@ -9,12 +12,13 @@ use transpute_garble::{
     Backend, Evaluator, Garbler, Label, Params, Scheme, Seed, ceiling::Ceiling, lanes,
 };
 
-const CHUNK: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 
-/// AND gates to garble per measurement.
-const GATES: u64 = 1_000_000;
+/// AND gates to garble per measurement, over all instances.
+const MIN_GATES: u64 = 1_000_000;
 
-/// Independent AND gates: every input of one party with every input of the other.
+/// Returns a circuit of independent AND gates: every input bit of one party with every input bit of
+/// the other.
 fn wide() -> Circuit {
     let side = 160;
     let gates = (0..side * side).map(|i| Gate {
@@ -26,7 +30,8 @@ fn wide() -> Circuit {
     Circuit::new(vec![side, side], vec![side * side], gates, outputs).expect("a valid circuit")
 }
 
-/// AND gates each of which needs the one before; the XOR keeps them from folding.
+/// Returns a chain of AND gates, each of which depends on the previous one; the XOR gates prevent
+/// folding.
 fn chain() -> Circuit {
     let (length, mut gates) = (10_000, Vec::new());
     let mut last = 0;
@@ -46,7 +51,7 @@ fn chain() -> Circuit {
     Circuit::new(vec![64, 64], vec![1], gates, vec![last]).expect("a valid circuit")
 }
 
-/// The MinCut benchmark of the paper: 1.0 million AND and 2.5 million XOR gates.
+/// Returns the MinCut benchmark of *Transputation*: 1.0 million AND and 2.5 million XOR gates.
 fn mincut() -> Circuit {
     generators::min_of_candidates(25_000, 20, Default::default()).expect("a valid circuit")
 }
@@ -66,7 +71,7 @@ fn main() {
         ),
         ("mincut", Program::compile(&mincut())),
     ];
-    // Arguments narrow the table down.
+    // The arguments select a circuit, a scheme and a back end.
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let skip = |column: usize, name: &str| wanted.get(column).is_some_and(|wanted| wanted != name);
     ceilings();
@@ -98,7 +103,7 @@ fn main() {
                     continue;
                 }
                 print!("  {backend}");
-                for lanes in [1, lanes(&program, CHUNK, u64::MAX)] {
+                for lanes in [1, lanes(&program, CHUNK_BYTES, u64::MAX)] {
                     let (garble, evaluate) = measure(&program, scheme, period, backend, lanes);
                     print!("  {garble:5.2} / {evaluate:5.2}");
                 }
@@ -108,7 +113,7 @@ fn main() {
     }
 }
 
-/// Prints what the AES units do in registers, and what half gates could cost if nothing else did.
+/// Prints the peak throughput of the AES units, which bounds the speed of half gates.
 fn ceilings() {
     const ROUNDS: u64 = 20_000;
     for backend in Backend::available() {
@@ -133,7 +138,8 @@ fn ceilings() {
     }
 }
 
-/// Returns the fastest of many instances, so that other work on the machine does not count.
+/// Returns the time per AND gate of the fastest instance, so that other load on the machine has
+/// little effect.
 fn measure(
     program: &Arc<Program>,
     scheme: Scheme,
@@ -149,9 +155,9 @@ fn measure(
         Evaluator::new(program.clone(), &split, params, backend).expect("an available back end");
     let bits = Bits::zeros(split.garbler_bits());
     let (mut best_garble, mut best_evaluate) = (f64::MAX, f64::MAX);
-    let mut chunk = Vec::with_capacity(CHUNK);
+    let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     let bits = vec![bits; lanes];
-    for group in 0..(GATES / program.and_count() / lanes as u64).max(5) {
+    for group in 0..(MIN_GATES / program.and_count() / lanes as u64).max(5) {
         let (mut labels, mut sent) = (Vec::new(), Vec::new());
         for (instance, bits) in (group * lanes as u64..).zip(&bits) {
             garbler.evaluator_zero_labels(instance, 0..split.evaluator_bits(), &mut labels);
@@ -170,11 +176,11 @@ fn measure(
             chunk.clear();
             let start = Instant::now();
             garbler
-                .garble_chunk(CHUNK, &mut chunk)
+                .garble_chunk(CHUNK_BYTES, &mut chunk)
                 .expect("an unfinished instance");
             let between = Instant::now();
             evaluator
-                .evaluate_chunk(&chunk, CHUNK)
+                .evaluate_chunk(&chunk, CHUNK_BYTES)
                 .expect("the next chunk");
             garble += (between - start).as_secs_f64();
             evaluate += between.elapsed().as_secs_f64();

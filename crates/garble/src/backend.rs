@@ -1,8 +1,8 @@
-//! The names of the AES back ends.
+//! The AES back ends.
 
 use std::fmt;
 
-/// An implementation of the AES-based gate kernels. All give the same bytes.
+/// An implementation of the AES-based gate kernels. All back ends produce the same bytes.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Backend {
     /// Any CPU, through the `aes` crate.
@@ -19,7 +19,7 @@ impl Backend {
     /// All back ends, slowest first.
     pub const ALL: [Self; 4] = [Self::Portable, Self::AesNi, Self::Vaes256, Self::Vaes512];
 
-    /// Name of the environment variable that [`Backend::best`] obeys.
+    /// Name of the environment variable that [`Backend::best`] reads.
     pub const VARIABLE: &'static str = "TRANSPUTE_AES";
 
     pub(crate) const fn name(self) -> &'static str {

@@ -1,4 +1,4 @@
-//! The highest throughput of the AES units, for benchmarks to compare with. The interface is not stable.
+//! The peak throughput of the AES units, as a bound for benchmarks. This interface is not stable.
 
 use std::hint::black_box;
 
@@ -8,22 +8,23 @@ use crate::{
     engine::{Isa, KeyNumbers, Lanes, Wide},
 };
 
-/// What to measure, always on eight gates at a time whose labels never leave the registers.
+/// The operation to measure, on eight gates at a time whose labels stay in registers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ceiling {
-    /// Blocks under one key.
+    /// Encryption of blocks under one key.
     OneKey,
-    /// Key schedules with two blocks each, as a garbler of half gates needs.
+    /// Expansion of keys with two blocks each, as a garbler of half gates needs.
     FreshKeysTwoBlocks,
-    /// Key schedules with one block each, as an evaluator of half gates needs.
+    /// Expansion of keys with one block each, as an evaluator of half gates needs.
     FreshKeysOneBlock,
 }
 
 impl Ceiling {
-    /// Does as much as `rounds` groups of eight half gates need. Returns the number of blocks.
+    /// Runs the operation on `rounds` groups of eight half gates. Returns the number of blocks
+    /// encrypted.
     ///
     /// # Errors
-    /// [`GarbleError::BackendUnavailable`].
+    /// [`GarbleError::BackendUnavailable`] if this CPU lacks the instructions.
     pub fn run(self, backend: Backend, rounds: u64) -> Result<u64, GarbleError> {
         let mut blocks = 0;
         Dispatch::new(backend)?.run(Measure {
@@ -90,7 +91,7 @@ impl Job for Measure<'_> {
     }
 }
 
-/// Another block that does not depend on the blocks before.
+/// Returns another block that does not depend on earlier results.
 #[inline(always)]
 fn sum_free<I: Isa, const N: usize>(w: Wide<I, N>, block: Lanes<I, N>) -> Lanes<I, N> {
     w.double_halves(block)

@@ -1,21 +1,26 @@
-//! How the tables of an instance are cut into chunks.
+//! Division of the tables of an instance into chunks.
 //!
-//! Both parties compute the cuts from the program, the scheme and the longest chunk allowed; no
-//! length ever has to be believed.
+//! Both parties compute the chunk boundaries from the program, the scheme and the maximum chunk
+//! length, so neither relies on lengths sent by the peer.
 //!
-//! # The rule
-//! Every gate has a cost in bits: under free XOR an XOR gate costs nothing; an AND gate costs 256
-//! bits (half-gates, fixed-key) or 192 + 5 bits (three-halves); under prf an XOR gate costs 128
-//! bits and an AND gate 256 + 4 bits. A chunk takes whole gates in program order for as long as
-//! the sum of their costs is at most 8 times the limit in bytes, and so may end anywhere in a
-//! batch. Where instances are garbled side by side, a gate is a gate of all of them and has the cost
-//! of all, and their tables follow one another gate by gate. Gates that cost nothing, and inputs that get their slots, go with the
-//! gates before them, at the start of an instance with the first chunk. An instance without any cost has no chunks.
+//! # Rule
+//! Every gate has a cost in bits. Under free XOR, an XOR gate costs nothing; an AND gate costs 256
+//! bits (half-gates, fixed-key) or 192 + 5 bits (three-halves). Under prf, an XOR gate costs 128
+//! bits and an AND gate 256 + 4 bits.
 //!
-//! # The layout
-//! The ciphertexts of all gates in program order, then the trailer: the extra bits of the AND gates
-//! in program order, packed from bit 0 of each byte upwards; bits past the last are zero. The sum
-//! of the costs in bytes, rounded up, is the length.
+//! A chunk contains whole gates in program order, as long as the sum of their costs is at most 8
+//! times the limit in bytes. It may therefore end anywhere in a batch. Gates without cost, and
+//! loads of inputs, belong to the chunk of the gates before them; at the start of an instance they
+//! belong to the first chunk. An instance without any cost has no chunks.
+//!
+//! If instances are garbled side by side, each gate stands for that gate of all of them and has the
+//! sum of their costs. Their tables are interleaved gate by gate.
+//!
+//! # Layout
+//! A chunk consists of the ciphertexts of all its gates in program order, and a trailer. The
+//! trailer holds the extra bits of the AND gates in program order, packed from bit 0 of each byte
+//! upwards; bits past the last one are zero. The length of the chunk is the sum of the costs in
+//! bytes, rounded up.
 
 use std::iter;
 
@@ -23,25 +28,29 @@ use transpute_circuit::{Batch, BatchKind, InputSplit, Load, Program, ProgramGate
 
 use crate::{GarbleError, Scheme, inputs::Owners};
 
-/// The smallest limit on the length of a chunk for each instance in it, in bytes.
+/// The smallest limit on the length of a chunk, in bytes per instance in it.
 pub const MIN_CHUNK_LIMIT: usize = 64;
 
-/// Instances that are garbled side by side, where [`lanes`] allows it.
+/// Number of instances that are garbled side by side, if [`lanes`] allows it.
 ///
-/// Every operation is then on vectors of one gate's labels of all of these instances, wherever the
-/// gates depend on one another, and labels are read and written a whole vector at a time.
+/// Every operation then works on a vector of one gate's labels of all these instances. The vectors
+/// are full even if each gate depends on the previous one, and labels are loaded and stored a whole
+/// vector at a time.
 pub const LANES: usize = 8;
 
-/// The most slots, and input bits, of a program whose instances are garbled side by side: 32 and 64 MiB of labels.
+/// The largest number of slots of a program whose instances are garbled side by side: 32 MiB of
+/// labels.
 const MAX_LANED_SLOTS: usize = 1 << 18;
+
+/// The largest number of input bits of such a program: 64 MiB of labels.
 const MAX_LANED_INPUTS: usize = 1 << 19;
 
-/// Returns how many instances are to be garbled side by side where `left` are still to come:
-/// [`LANES`] if there are as many and the program has at most 262,144 slots and 524,288 input bits and chunks may be as long as
-/// 512 bytes, and else 1.
+/// Returns the number of instances to garble side by side if `left` instances remain. The result is
+/// [`LANES`] if at least that many remain, the program has at most 262,144 slots and 524,288 input
+/// bits, and chunks may have at least 512 bytes; otherwise it is 1.
 ///
-/// The rule keeps memory bounded. Both parties must follow it, since it
-/// decides the order of the tables.
+/// The rule bounds memory. Both parties must follow it, because it determines the order of the
+/// tables.
 #[must_use]
 pub fn lanes(program: &Program, limit: usize, left: u64) -> usize {
     let fits = program.slot_count() <= MAX_LANED_SLOTS && program.input_bits() <= MAX_LANED_INPUTS;
@@ -77,19 +86,19 @@ pub struct ChunkPlan<'a> {
 }
 
 impl<'a> ChunkPlan<'a> {
-    /// Plans chunks of at most `limit` bytes.
+    /// Returns the plan for chunks of at most `limit` bytes.
     ///
     /// # Errors
-    /// [`GarbleError::ChunkLimit`] where `limit` is under [`MIN_CHUNK_LIMIT`].
+    /// [`GarbleError::ChunkLimit`] if `limit` is under [`MIN_CHUNK_LIMIT`].
     pub fn new(program: &'a Program, scheme: Scheme, limit: usize) -> Result<Self, GarbleError> {
         Self::side_by_side(program, scheme, limit, 1)
     }
 
-    /// Plans the chunks of `lanes` instances side by side, 1 or [`LANES`].
+    /// Returns the plan for `lanes` instances side by side, which is 1 or [`LANES`].
     ///
     /// # Errors
-    /// [`GarbleError::LaneCount`]; [`GarbleError::ChunkLimit`] where `limit` is under
-    /// [`MIN_CHUNK_LIMIT`] for each instance.
+    /// [`GarbleError::LaneCount`] for any other number of instances; [`GarbleError::ChunkLimit`] if
+    /// `limit` is under [`MIN_CHUNK_LIMIT`] per instance.
     pub fn side_by_side(
         program: &'a Program,
         scheme: Scheme,
@@ -107,10 +116,11 @@ impl<'a> ChunkPlan<'a> {
         })
     }
 
-    /// Iterates over the chunks, with how many labels of the evaluator's inputs each reads: lengths, and labels of one instance.
+    /// Iterates over the chunks. Each item has the length of the chunk, and how many input labels
+    /// of the evaluator it reads per instance.
     ///
     /// # Panics
-    /// If the split is of another program's inputs.
+    /// If `split` does not match the program's inputs.
     pub fn with_reads(
         mut self,
         split: &InputSplit,
@@ -124,7 +134,7 @@ impl<'a> ChunkPlan<'a> {
         })
     }
 
-    /// Returns the sum of all lengths that are still to come.
+    /// Returns the sum of the lengths of the remaining chunks.
     #[must_use]
     pub fn total_bytes(self) -> u64 {
         self.map(|length| length as u64).sum()
@@ -147,10 +157,10 @@ impl Iterator for ChunkPlan<'_> {
     }
 }
 
-/// Returns how many bytes of tables one instance has in all.
+/// Returns the number of bytes of tables of one instance.
 ///
 /// # Errors
-/// [`GarbleError::ChunkLimit`] where `limit`, the longest chunk, is under [`MIN_CHUNK_LIMIT`].
+/// [`GarbleError::ChunkLimit`] if `limit`, the maximum chunk length, is under [`MIN_CHUNK_LIMIT`].
 pub fn table_bytes(program: &Program, scheme: Scheme, limit: usize) -> Result<u64, GarbleError> {
     Ok(ChunkPlan::new(program, scheme, limit)?.total_bytes())
 }
@@ -170,7 +180,7 @@ pub(crate) fn check_lanes(lanes: usize) -> Result<(), GarbleError> {
     }
 }
 
-/// A position in a program, between two gates.
+/// A position between two gates of a program.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cursor {
     batch: usize,
@@ -189,26 +199,28 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Length of the chunk.
+    /// Returns the length of the chunk.
     pub(crate) fn bytes(&self) -> usize {
         self.ciphertext_bytes + self.trailer_bits.div_ceil(8)
     }
 
-    /// Returns the inputs that get their slots in it.
+    /// Returns the loads in the chunk.
     pub(crate) fn loads<'p>(&self, program: &'p Program) -> &'p [Load] {
         &program.loads()[self.start.load..self.end.load]
     }
 }
 
 impl Cursor {
-    /// Says whether all gates are done.
+    /// Returns whether all gates are done.
     pub(crate) fn at_end(self, program: &Program) -> bool {
         self.batch >= program.batches().len()
     }
 
-    /// Goes to the last entry of [`Program::progress`] that costs of AND and of XOR gates allow, taking them from the budget.
+    /// Moves to the last entry of [`Program::progress`] that the budget allows, and subtracts the
+    /// costs from the budget.
     ///
-    /// A serial circuit has four batches for each AND gate: to walk over all of them takes a fifth of the time of garbling.
+    /// A serial circuit has four batches per AND gate; traversing all of them would take a fifth of
+    /// the garbling time.
     fn skip(self, program: &Program, budget: &mut u64, (and_cost, xor_cost): (u64, u64)) -> Self {
         let cost = |to: &Progress| {
             let ands = to.ands - self.and;
@@ -229,15 +241,15 @@ impl Cursor {
         Self {
             batch: (first + passed) * Progress::STRIDE,
             done_in_batch: 0,
-            // They fit: they are positions among what the program has in memory.
+            // The counts fit in `usize`: they are positions in slices of the program.
             gate: to.gates as usize,
             load: to.loads as usize,
             and: to.ands,
         }
     }
 
-    /// Returns the gates of the chunk that starts here. The limit has been checked, or counts as
-    /// [`MIN_CHUNK_LIMIT`] for each lane.
+    /// Returns the gates of the chunk that starts here. A limit under [`MIN_CHUNK_LIMIT`] per lane
+    /// counts as that minimum.
     pub(crate) fn span(
         self,
         program: &Program,
@@ -248,7 +260,8 @@ impl Cursor {
         let cost = |bytes: usize, bits: usize| (lanes * (8 * bytes + bits)) as u64;
         let and_cost = cost(scheme.and_bytes(), scheme.and_bits());
         let xor_cost = cost(scheme.xor_bytes(), 0);
-        // Costs are counted in bits; a limit past what any program needs changes nothing.
+        // Costs are counted in bits; saturation is harmless because it exceeds the cost of any
+        // program.
         let mut budget = (limit.max(lanes * MIN_CHUNK_LIMIT) as u64).saturating_mul(8);
         let mut end = self.skip(program, &mut budget, (and_cost, xor_cost));
         let mut ands = end.and - self.and;
@@ -260,13 +273,13 @@ impl Cursor {
                 BatchKind::Xor => xor_cost,
                 BatchKind::Input => 0,
             };
-            // No overflow: fewer than 2^31 gates of less than 2^12 bits.
+            // This cannot overflow: there are fewer than 2^31 gates of less than 2^12 bits each.
             let whole = u64::from(left) * cost;
             let taken = if whole <= budget {
                 left
             } else {
-                // Fits: it is less than `left`. Divided once a chunk, since a division takes as
-                // long as a small batch.
+                // The quotient fits because it is less than `left`. There is one division per
+                // chunk, because a division takes as long as a small batch.
                 (budget / cost) as u32
             };
             budget -= u64::from(taken) * cost;
@@ -294,27 +307,28 @@ impl Cursor {
     }
 }
 
-/// Gates of one kind: independent ones of one batch, or XOR gates of batches that follow one another; or inputs of one batch.
+/// A run of independent gates of one batch, of XOR gates of consecutive batches, or of loads of one
+/// batch.
 pub(crate) struct Run<'a> {
     pub(crate) kind: BatchKind,
     pub(crate) gates: &'a [ProgramGate],
-    /// Inputs that get their slots; then there are no gates.
+    /// The loads; if there are any, `gates` is empty.
     pub(crate) loads: &'a [Load],
-    /// Position of the first one among all gates.
+    /// Index of the first gate among all gates.
     pub(crate) gate: u64,
-    /// Number of AND gates before it.
+    /// Number of AND gates before the first gate.
     pub(crate) and: u64,
 }
 
 /// Iterates over the runs of a span.
 pub(crate) struct Runs<'a> {
-    /// From the one that the next gate is in.
+    /// The batches that are left, starting with the one of the next gate.
     batches: &'a [Batch],
-    /// How many gates of the first of the batches are done.
+    /// Number of gates of the first batch that are done.
     done_in_batch: u32,
-    /// Those of the span that are still to come.
+    /// The gates of the span that are left.
     gates: &'a [ProgramGate],
-    /// Likewise.
+    /// The loads of the span that are left.
     loads: &'a [Load],
     gate: u64,
     and: u64,
@@ -322,9 +336,9 @@ pub(crate) struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    /// With `joins_xors`, XOR batches that follow one another make one run, for kernels that do
-    /// their gates one by one: a serial circuit has several between any two AND gates, and the end
-    /// of each is a jump that processors foresee badly.
+    /// Returns the runs of a span. With `joins_xors`, consecutive XOR batches form one run, for
+    /// kernels that process XOR gates one by one. A serial circuit has several XOR batches between
+    /// two AND gates, and the end of each run is a branch that CPUs often mispredict.
     pub(crate) fn new(program: &'a Program, span: &Span, joins_xors: bool) -> Self {
         let Cursor {
             batch,
@@ -354,7 +368,8 @@ impl<'a> Iterator for Runs<'a> {
         let kind = first.kind;
         let mut len = (first.len - self.done_in_batch) as usize;
         if kind == BatchKind::Input {
-            // Inputs are never done in part; those after the span are not of it.
+            // A load batch is never split. If the remaining loads are fewer, the batch lies after
+            // the span.
             let (loads, rest) = self.loads.split_at_checked(len)?;
             (self.batches, self.loads) = (batches, rest);
             return Some(Run {

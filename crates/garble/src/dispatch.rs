@@ -1,4 +1,4 @@
-//! The choice among the AES back ends at run time.
+//! Selection of an AES back end at run time.
 #![cfg_attr(
     target_arch = "x86_64",
     expect(
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Backend {
-    /// Returns the back ends this CPU has the instructions for, slowest first.
+    /// Returns the back ends that this CPU supports, slowest first.
     #[must_use]
     pub fn available() -> Vec<Self> {
         (Self::ALL.into_iter())
@@ -25,8 +25,8 @@ impl Backend {
             .collect()
     }
 
-    /// Returns the fastest available back end, or the one that [`wanted`](Self::wanted) returns. If
-    /// that fails, programs should say so before they rely on this.
+    /// Returns the back end that [`wanted`](Self::wanted) returns, or the fastest available one. It
+    /// ignores errors of [`wanted`](Self::wanted), so a program should report those first.
     #[must_use]
     pub fn best() -> Self {
         let best = || Self::available().last().copied();
@@ -37,12 +37,12 @@ impl Backend {
             .unwrap_or(Self::Portable)
     }
 
-    /// Returns the back end that the environment variable `TRANSPUTE_AES` names (`portable`, `aes-ni`,
-    /// `vaes256`, `vaes512`), if it is set and not empty.
+    /// Returns the back end that the environment variable `TRANSPUTE_AES` names (`portable`,
+    /// `aes-ni`, `vaes256` or `vaes512`), if it is set and not empty.
     ///
     /// # Errors
-    /// [`GarbleError::UnknownBackend`]; [`GarbleError::BackendUnavailable`] if this CPU does not have
-    /// the instructions.
+    /// [`GarbleError::UnknownBackend`] for an unknown name; [`GarbleError::BackendUnavailable`] if
+    /// this CPU lacks the instructions.
     pub fn wanted() -> Result<Option<Self>, GarbleError> {
         match std::env::var_os(Self::VARIABLE) {
             Some(name) if !name.is_empty() => named(&name.to_string_lossy()).map(Some),
@@ -51,7 +51,7 @@ impl Backend {
     }
 }
 
-/// Returns the back end of this name, if this CPU can run it.
+/// Returns the back end of this name, if this CPU supports it.
 fn named(name: &str) -> Result<Backend, GarbleError> {
     let wanted = name.parse()?;
     Dispatch::new(wanted).map(|_| wanted)
@@ -70,12 +70,12 @@ impl FromStr for Backend {
     }
 }
 
-/// Work that is written once for all instruction sets.
+/// A computation that is generic over the instruction set.
 ///
-/// `run` and all it calls on vectors must be `#[inline(always)]`.
+/// `run` and all functions on vectors that it calls must be `#[inline(always)]`.
 pub(crate) trait Job {
-    /// Does the work: groups of gates on `wide` and `half`, half as wide, single ones on `pair`, two
-    /// labels wide, or `narrow`, one label wide.
+    /// Runs the computation: groups of gates on `wide` and on `half`, which is half as wide; single
+    /// gates on `pair`, with two labels per vector, or on `narrow`, with one.
     fn run<I: Isa, const N: usize, const M: usize, J, const P: usize, L>(
         self,
         wide: Wide<I, N>,
@@ -87,7 +87,7 @@ pub(crate) trait Job {
         L: Isa<Keys = I::Keys>;
 }
 
-/// A back end with the proof that this CPU can run it.
+/// A back end, with the proof that this CPU supports it.
 #[derive(Clone, Copy)]
 pub(crate) enum Dispatch {
     Portable,
@@ -100,7 +100,7 @@ pub(crate) enum Dispatch {
 }
 
 impl Dispatch {
-    /// Asks the CPU.
+    /// Checks that the CPU supports a back end.
     pub(crate) fn new(backend: Backend) -> Result<Self, GarbleError> {
         let dispatch = match backend {
             Backend::Portable => Some(Self::Portable),
@@ -126,20 +126,20 @@ impl Dispatch {
                 Wide(Portable),
             ),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the value proves the CPU features.
+            // SAFETY: an `AesNi` value exists only if the CPU has these target features.
             Self::AesNi(isa) => unsafe { run_aes_ni(isa, job) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the value proves the CPU features.
+            // SAFETY: a `Vaes256` value exists only if the CPU has these target features.
             Self::Vaes256(isa) => unsafe { run_vaes256(isa, job) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the value proves the CPU features.
+            // SAFETY: a `Vaes512` value exists only if the CPU has these target features.
             Self::Vaes512(isa) => unsafe { run_vaes512(isa, job) },
         }
     }
 }
 
-// Eight gates and four: as many as it takes to hide the latency of the key schedule, and to share its
-// work among the keys of four registers.
+// Groups of eight and of four gates: enough to hide the latency of the key schedule, and to share
+// its work among the keys in four registers.
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,ssse3")]
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_round_trip_and_the_portable_back_end_is_everywhere() {
+    fn names_round_trip_and_the_portable_back_end_is_available() {
         for backend in Backend::ALL {
             assert_eq!(backend.to_string().parse(), Ok(backend));
         }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_back_end_that_this_cpu_can_run() {
+    fn named_back_ends_must_be_supported_by_the_cpu() {
         for backend in Backend::ALL {
             let expected = if Backend::available().contains(&backend) {
                 Ok(backend)
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(named("fastest"), Err(GarbleError::UnknownBackend { found }));
     }
 
-    /// Whoever forces a back end, to test it, must not test another one.
+    /// A test that forces a back end must not test another one.
     #[test]
     fn the_forced_back_end_is_the_one_under_test() {
         let wanted = Backend::wanted().expect("TRANSPUTE_AES names a back end of this CPU");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn back_ends_the_cpu_lacks_are_refused() {
+    fn unsupported_back_ends_are_rejected() {
         for backend in Backend::ALL {
             match Dispatch::new(backend) {
                 Ok(_) => assert!(Backend::available().contains(&backend)),

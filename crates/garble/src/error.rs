@@ -1,19 +1,19 @@
-//! What can go wrong while garbling and evaluating.
+//! Errors of garbling and evaluating.
 
 use thiserror::Error;
 
 use crate::{Backend, Scheme};
 
-/// Why a garbler or an evaluator refuses to go on.
+/// The reason why a garbler or an evaluator rejects a call or a message.
 ///
-/// No variant carries a secret.
+/// No variant contains a secret.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum GarbleError {
-    /// The CPU lacks the instructions of the wanted back end.
+    /// The CPU lacks the instructions of the requested back end.
     #[error("the AES back end {wanted} is not available on this machine")]
     BackendUnavailable {
-        /// The back end asked for.
+        /// The back end requested.
         wanted: Backend,
     },
     /// No scheme has this name.
@@ -28,7 +28,8 @@ pub enum GarbleError {
         /// The name given.
         found: String,
     },
-    /// The re-key period is no power of two in range, or not 1 for a scheme that has none.
+    /// The re-key period is not a power of two in range, or is not 1 for a scheme without
+    /// re-keying.
     #[error("a re-key period of {found} does not fit {scheme}: expected {}", rekey_periods(*.scheme))]
     RekeyPeriod {
         /// The scheme.
@@ -36,65 +37,66 @@ pub enum GarbleError {
         /// The period given.
         found: u32,
     },
-    /// The input split was made for input values of other widths than the program has.
+    /// The input split does not match the widths of the program's input values.
     #[error("the input split is for values of widths {found:?}, the program takes {expected:?}")]
     SplitMismatch {
         /// Widths of the program's input values.
         expected: Vec<u32>,
-        /// Widths the split was made for.
+        /// Widths of the split's input values.
         found: Vec<u32>,
     },
-    /// The wrong number of input bits of the garbler.
+    /// The number of the garbler's input bits is wrong.
     #[error("the garbler provides {expected} input bits, not {found}")]
     InputCount {
-        /// Bits the program takes from the garbler.
+        /// Input bits of the garbler in the program.
         expected: usize,
         /// Bits given.
         found: usize,
     },
-    /// The wrong number of input labels of one party, or labels where none are sent.
+    /// The number of input labels of a party is wrong, or labels were passed that this scheme does
+    /// not send.
     #[error("expected {expected} input labels of the {party}, got {found}")]
     LabelCount {
-        /// Whose inputs the labels are for.
+        /// The party whose inputs the labels belong to.
         party: &'static str,
-        /// Labels the program takes.
+        /// Labels that the program needs.
         expected: usize,
         /// Labels given.
         found: usize,
     },
-    /// More gate tweaks than one offset and start value may serve.
+    /// The gates would use more tweaks than one offset and start value may serve.
     #[error("instance {instance} would use gate tweaks past 2^56")]
     TooManyGates {
-        /// The instance that does not fit any more.
+        /// The first instance that would exceed the limit.
         instance: u64,
     },
-    /// An instance is begun before the one before is finished.
+    /// A call needs the current instances to be finished.
     #[error("instance {instance} is not finished")]
     Unfinished {
-        /// The instance in progress.
+        /// The first instance in progress.
         instance: u64,
     },
-    /// A number of instances that cannot be garbled side by side.
+    /// This number of instances cannot be garbled side by side.
     #[error("1 or 8 instances can be garbled side by side, not {found}")]
     LaneCount {
         /// The number given.
         found: usize,
     },
-    /// A chunk is asked for or handed in while no instance is in progress.
+    /// No instance is in progress, so there is no next chunk.
     #[error("no instance is in progress")]
     NoInstance,
-    /// There are no outputs to take: none finished, or taken already.
+    /// No instance is finished, or its outputs were already taken.
     #[error("no finished instance whose outputs were not taken yet")]
     NoOutputs,
-    /// The longest chunk allowed is too short for one gate.
+    /// The maximum chunk length is too small.
     #[error("chunks need room for at least {min} bytes, not {found}")]
     ChunkLimit {
-        /// Smallest limit.
+        /// The smallest limit allowed.
         min: usize,
         /// The limit given.
         found: usize,
     },
-    /// A chunk of another length than the program, the scheme and the limit say.
+    /// The length of a chunk does not match the program, the scheme and the limit.
     #[error("expected a chunk of {expected} bytes, got {found}")]
     ChunkLength {
         /// Length of the next chunk.
@@ -102,18 +104,18 @@ pub enum GarbleError {
         /// Length of the chunk given.
         found: usize,
     },
-    /// Decoding information of the wrong length.
+    /// The length of the decoding information is wrong.
     #[error("expected {expected} bytes of decoding information, got {found}")]
     DecodeLength {
-        /// Bytes the program has.
+        /// Bytes of decoding information for the program.
         expected: usize,
         /// Bytes given.
         found: usize,
     },
-    /// Decoding information with bits set that mean nothing.
-    #[error("decoding information has bits set past the last output")]
+    /// The decoding information has unused bits set.
+    #[error("decoding information has unused bits set")]
     DecodePadding,
-    /// The wrong number of output colours.
+    /// The number of output colours is wrong.
     #[error("expected {expected} output colours, got {found}")]
     ColourCount {
         /// Output bits of the program.
@@ -121,10 +123,10 @@ pub enum GarbleError {
         /// Colours given.
         found: usize,
     },
-    /// An output label is neither of the two the garbler made.
+    /// An output label is neither of the garbler's two labels.
     #[error("the output labels do not belong to this garbling: tables or labels were altered")]
     OutputRejected,
-    /// The evaluator claims outputs it holds no labels for.
+    /// The evaluator claims outputs for which it does not hold the labels.
     #[error("the evaluator's output tag does not match the outputs it claims")]
     TagRejected,
 }

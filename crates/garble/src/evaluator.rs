@@ -1,4 +1,4 @@
-//! The evaluator's side of one garbling.
+//! The evaluator of a garbled program.
 
 use std::{cell::OnceCell, sync::Arc};
 
@@ -9,50 +9,53 @@ use crate::{
     Backend, EvaluatedOutputs, GarbleError, LANES, Label, Params, Scheme,
     chunk::{Span, check_limit},
     dispatch::Dispatch,
+    execution::Execution,
     expand::Expand,
-    frame::Frame,
     inputs::{Owners, Party, PublicLabels, store},
     kernel::{
         HalfGatesEvaluate, PerPeriod, PerTweak, PrfEvaluate, TableReader, ThreeHalvesEvaluate,
     },
-    reads::{LabelQueue, ReadOrder},
+    read_order::{LabelQueue, ReadOrder},
     seed::{Instances, Scratch},
 };
 
 /// Evaluates garbled instances of one program, one after the other, chunk by chunk.
 ///
-/// It holds one label per live wire and those of the inputs. Altered tables give altered labels, not errors; what tells
-/// them apart is the output check, see
+/// It holds one label per live wire and the labels of the inputs. Altered tables result in wrong
+/// labels, not in errors; the output check detects them, see
 /// [`GarbledOutputs::decode_info`](crate::GarbledOutputs::decode_info).
 ///
-/// [`Garbler`](crate::Garbler) has an example of both. No `Debug`; wiped on drop.
+/// [`Garbler`](crate::Garbler) has an example of both parties. This type does not implement
+/// `Debug`, and is wiped on drop.
 pub struct Evaluator {
-    frame: Frame,
+    execution: Execution,
     inputs: Inputs,
     scratch: Scratch,
 }
 
-/// Where the labels of inputs come from.
+/// The sources of the input labels.
 struct Inputs {
     owners: Owners,
     public: PublicLabels,
-    /// Whether the labels of the garbler's inputs are given.
+    /// Whether the caller passes the labels of the garbler's inputs.
     expects_labels: bool,
-    /// Labels of the garbler's inputs in the instances in progress, instance by instance, where they are given.
+    /// Labels of the garbler's inputs of the instances in progress, instance by instance, if they
+    /// are passed.
     given: Zeroizing<Vec<Label>>,
-    /// Labels of the evaluator's inputs.
+    /// Labels of the evaluator's inputs that are not yet read.
     own: LabelQueue,
-    /// In which they are read.
+    /// The order in which the program reads the evaluator's inputs, computed on first use.
     order: OnceCell<ReadOrder>,
     split: InputSplit,
 }
 
 impl Evaluator {
-    /// Prepares to evaluate `program` with the garbler's inputs as `split` says.
+    /// Returns an evaluator for `program`, with the garbler's inputs according to `split`.
     ///
     /// # Errors
-    /// [`GarbleError::RekeyPeriod`], [`GarbleError::SplitMismatch`],
-    /// [`GarbleError::BackendUnavailable`].
+    /// [`GarbleError::RekeyPeriod`] for invalid parameters; [`GarbleError::SplitMismatch`] if
+    /// `split` does not match the program; [`GarbleError::BackendUnavailable`] if this CPU lacks
+    /// the back end.
     pub fn new(
         program: Arc<Program>,
         split: &InputSplit,
@@ -60,7 +63,7 @@ impl Evaluator {
         backend: Backend,
     ) -> Result<Self, GarbleError> {
         Ok(Self {
-            frame: Frame::new(program, split, params, backend, 1)?,
+            execution: Execution::new(program, split, params, backend, 1)?,
             inputs: Inputs {
                 owners: Owners::new(split),
                 public: PublicLabels::new(params.input_seed),
@@ -74,14 +77,14 @@ impl Evaluator {
         })
     }
 
-    /// Expects the labels of the garbler's inputs under every scheme; see
+    /// Makes the evaluator expect the labels of the garbler's inputs under every scheme; see
     /// [`Garbler::sending_garbler_labels`](crate::Garbler::sending_garbler_labels).
     ///
     /// # Panics
     /// If an instance has begun.
     #[must_use]
     pub fn expecting_garbler_labels(mut self) -> Self {
-        assert!(!self.frame.has_begun(), "before the first instance");
+        assert!(!self.execution.has_begun(), "before the first instance");
         self.inputs.expects_labels = true;
         self
     }
@@ -89,22 +92,23 @@ impl Evaluator {
     /// Returns the program.
     #[must_use]
     pub fn program(&self) -> &Arc<Program> {
-        &self.frame.program
+        &self.execution.program
     }
 
     /// Returns the public parameters.
     #[must_use]
     pub fn params(&self) -> &Params {
-        &self.frame.params
+        &self.execution.params
     }
 
-    /// Begins the next instance with the active labels of both parties' input bits. The garbler's
-    /// are given where [`Scheme::sends_garbler_labels`] or
-    /// [`expecting_garbler_labels`](Self::expecting_garbler_labels) says so and nowhere else.
+    /// Begins the next instance with the active labels of both parties' input bits. Pass the
+    /// garbler's labels if [`Scheme::sends_garbler_labels`] is true or
+    /// [`expecting_garbler_labels`](Self::expecting_garbler_labels) was called, and only then.
     ///
     /// # Errors
-    /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing,
-    /// [`GarbleError::LabelCount`], [`GarbleError::TooManyGates`].
+    /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing;
+    /// [`GarbleError::LabelCount`] for a wrong number of labels; [`GarbleError::TooManyGates`] at
+    /// the limit of tweaks.
     pub fn begin_instance(
         &mut self,
         garbler_labels: Option<&[Label]>,
@@ -113,25 +117,26 @@ impl Evaluator {
         self.begin_side_by_side(1, garbler_labels, evaluator_labels)
     }
 
-    /// Begins the next `lanes` instances, 1 or [`LANES`](crate::LANES), side by side with the
-    /// active labels of both parties' input bits, instance by instance, of which none were [added](Self::add_labels); see
-    /// [`Evaluator::begin_instance`].
+    /// Begins the next `lanes` instances, 1 or [`LANES`](crate::LANES), side by side. Takes the
+    /// active labels of both parties' input bits, instance by instance; none of them may have been
+    /// [added](Self::add_labels). See [`Evaluator::begin_instance`].
     ///
     /// # Errors
-    /// [`GarbleError::Unfinished`] while chunks of the previous instances are missing,
-    /// [`GarbleError::LaneCount`], [`GarbleError::LabelCount`], [`GarbleError::TooManyGates`].
+    /// [`GarbleError::Unfinished`] while chunks of the previous instances are missing;
+    /// [`GarbleError::LaneCount`] for a wrong number of instances; [`GarbleError::LabelCount`] for
+    /// a wrong number of labels; [`GarbleError::TooManyGates`] at the limit of tweaks.
     pub fn begin_side_by_side(
         &mut self,
         lanes: usize,
         garbler_labels: Option<&[Label]>,
         evaluator_labels: &[Label],
     ) -> Result<(), GarbleError> {
-        let instance = self.frame.next_instance(lanes)?;
+        let instance = self.execution.next_instance(lanes)?;
         let count = self.inputs.owners.count(Party::Evaluator);
         check_count("evaluator", lanes * count, evaluator_labels.len())?;
         self.check_given(lanes, garbler_labels.unwrap_or_default())?;
         let order = (self.inputs.order)
-            .get_or_init(|| ReadOrder::new(&self.frame.program, &self.inputs.split));
+            .get_or_init(|| ReadOrder::new(&self.execution.program, &self.inputs.split));
         let mut labels = Zeroizing::new(Vec::with_capacity(evaluator_labels.len()));
         for &position in order.positions() {
             labels
@@ -145,38 +150,39 @@ impl Evaluator {
         self.begin(lanes, garbler_labels.map(copy))
     }
 
-    /// Appends active labels of the evaluator's input bits, of the next instances that have not got all of theirs, in the order in
-    /// which they are read: those of the bit that is read first, one of each instance that is evaluated side by side with the
-    /// others, those of the second bit, and at last those that are not read; see [`ReadOrder`].
+    /// Appends active labels of the evaluator's input bits, for the next instances whose labels are
+    /// incomplete. The labels must be in the order in which they are read: for each bit in
+    /// [`ReadOrder`], one label per instance that is evaluated side by side. Bits that are never
+    /// read come last.
     pub fn add_labels(&mut self, evaluator_labels: Zeroizing<Vec<Label>>) {
         self.inputs.own.push(evaluator_labels);
     }
 
-    /// Begins the next `lanes` instances as [`begin_side_by_side`](Self::begin_side_by_side), whose evaluator's labels were
-    /// [added](Self::add_labels) or are still to come: before the chunk that reads them, and all of them before now where
-    /// there are no chunks.
+    /// Begins the next `lanes` instances like [`begin_side_by_side`](Self::begin_side_by_side),
+    /// with the evaluator's labels of [`add_labels`](Self::add_labels). Labels must be added before
+    /// the chunk that reads them; if there are no chunks, before this call.
     ///
     /// # Errors
-    /// Those of [`begin_side_by_side`](Self::begin_side_by_side).
+    /// The same as for [`begin_side_by_side`](Self::begin_side_by_side).
     pub fn begin(
         &mut self,
         lanes: usize,
         garbler_labels: Option<Zeroizing<Vec<Label>>>,
     ) -> Result<(), GarbleError> {
-        let instance = self.frame.next_instance(lanes)?;
+        let instance = self.execution.next_instance(lanes)?;
         let given = garbler_labels.unwrap_or_default();
         self.check_given(lanes, &given)?;
         let count = self.inputs.owners.count(Party::Evaluator);
         self.inputs
             .own
             .skip_to(instance.saturating_mul(count as u64));
-        let free = self.frame.free_span(lanes);
+        let free = self.execution.free_span(lanes);
         if let Some(span) = &free {
             self.check_own(span, lanes)?;
         }
         self.inputs.given = given;
-        self.frame.make_room(lanes);
-        self.frame.begin(lanes);
+        self.execution.make_room(lanes);
+        self.execution.begin(lanes);
         if let Some(span) = free {
             self.evaluate(&span, &[]);
         }
@@ -191,42 +197,47 @@ impl Evaluator {
         check_count("garbler", sent, given.len())
     }
 
-    /// Returns the length of the next chunk, or `None` where the instance is done. A limit under
-    /// [`MIN_CHUNK_LIMIT`](crate::MIN_CHUNK_LIMIT) counts as that.
+    /// Returns the length of the next chunk, or `None` if the instance is done. A limit under
+    /// [`MIN_CHUNK_LIMIT`](crate::MIN_CHUNK_LIMIT) counts as that minimum.
     #[must_use]
     pub fn next_chunk_len(&self, max_len: usize) -> Option<usize> {
-        self.frame.span(max_len).map(|span| span.bytes())
+        self.execution.span(max_len).map(|span| span.bytes())
     }
 
-    /// Evaluates the next chunk, made with the same `max_len`. A refused chunk changes nothing.
+    /// Evaluates the next chunk, which was garbled with the same `max_len`. After an error, the
+    /// evaluator is unchanged.
     ///
     /// # Errors
-    /// [`GarbleError::ChunkLimit`]; [`GarbleError::NoInstance`] where none is expected;
-    /// [`GarbleError::ChunkLength`]; [`GarbleError::LabelCount`] where labels that it reads were not added.
+    /// [`GarbleError::ChunkLimit`] if `max_len` is too small; [`GarbleError::NoInstance`] if no
+    /// chunk is expected; [`GarbleError::ChunkLength`] if the chunk has the wrong length;
+    /// [`GarbleError::LabelCount`] if labels that the chunk reads were not added.
     pub fn evaluate_chunk(&mut self, chunk: &[u8], max_len: usize) -> Result<(), GarbleError> {
-        check_limit(max_len, self.frame.lanes)?;
-        let span = self.frame.span(max_len).ok_or(GarbleError::NoInstance)?;
+        check_limit(max_len, self.execution.lanes)?;
+        let span = self
+            .execution
+            .span(max_len)
+            .ok_or(GarbleError::NoInstance)?;
         if chunk.len() != span.bytes() {
             return Err(GarbleError::ChunkLength {
                 expected: span.bytes(),
                 found: chunk.len(),
             });
         }
-        self.check_own(&span, self.frame.lanes)?;
+        self.check_own(&span, self.execution.lanes)?;
         self.evaluate(&span, chunk);
         Ok(())
     }
 
-    /// Leaves out the instances before `instance`, which is the next to begin: another evaluator does
-    /// those, on another thread.
+    /// Skips the instances before `instance`, so that `instance` is the next to begin. Another
+    /// evaluator evaluates the skipped ones on another thread.
     ///
     /// # Errors
     /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing.
     ///
     /// # Panics
-    /// If `instance` has begun already.
+    /// If `instance` has already begun.
     pub fn skip_to(&mut self, instance: u64) -> Result<(), GarbleError> {
-        self.frame.leave_out(instance)?;
+        self.execution.skip_to(instance)?;
         let count = self.inputs.owners.count(Party::Evaluator);
         self.inputs
             .own
@@ -234,39 +245,39 @@ impl Evaluator {
         Ok(())
     }
 
-    /// Returns how many instances are in progress or last finished side by side.
+    /// Returns the number of instances side by side that are in progress, or were finished last.
     #[must_use]
     pub fn lanes(&self) -> usize {
-        self.frame.lanes
+        self.execution.lanes
     }
 
-    /// Says whether there is nothing left to evaluate in this instance.
+    /// Returns whether there is nothing left to evaluate in this instance.
     #[must_use]
     pub fn is_instance_done(&self) -> bool {
-        self.frame.is_done()
+        self.execution.is_done()
     }
 
-    /// Takes the output labels of the instance just finished; the next one may then begin. Of
-    /// instances side by side each call takes those of one, in order.
+    /// Takes the output labels of the finished instance, after which the next one may begin. For
+    /// instances side by side, each call takes the labels of one instance, in order.
     ///
     /// # Errors
-    /// [`GarbleError::NoOutputs`] where no instance is finished or its outputs were taken.
+    /// [`GarbleError::NoOutputs`] if no instance is finished or its outputs were taken.
     pub fn take_outputs(&mut self) -> Result<EvaluatedOutputs, GarbleError> {
-        let take = |frame: &Frame, lane, slot| frame.label(slot, lane);
-        let (instance, labels) = self.frame.take_outputs(take)?;
-        let program = self.frame.program.clone();
+        let take = |execution: &Execution, lane, slot| execution.label(slot, lane);
+        let (instance, labels) = self.execution.take_outputs(take)?;
+        let program = self.execution.program.clone();
         Ok(EvaluatedOutputs::new(program, instance, labels))
     }
 
-    /// See [`Frame::skip_to`].
+    /// Does the same as [`Execution::set_begun`].
     #[cfg(test)]
     pub(crate) fn count_from(&mut self, begun: u64) {
-        self.frame.skip_to(begun);
+        self.execution.set_begun(begun);
     }
 
-    /// Checks that all labels are here that a span reads.
+    /// Checks that all labels that a span reads were added.
     fn check_own(&self, span: &Span, lanes: usize) -> Result<(), GarbleError> {
-        let loads = span.loads(&self.frame.program);
+        let loads = span.loads(&self.execution.program);
         let read = lanes * self.inputs.owners.count_evaluators(loads);
         let held = self.inputs.own.len();
         check_count("evaluator", read, held.min(read))
@@ -274,16 +285,16 @@ impl Evaluator {
 
     fn evaluate(&mut self, span: &Span, chunk: &[u8]) {
         let Self {
-            frame,
+            execution,
             inputs,
             scratch,
         } = self;
-        let params = frame.params;
+        let params = execution.params;
         let instances = Instances {
-            first: frame.instance(),
-            lanes: frame.lanes,
+            first: execution.instance(),
+            lanes: execution.lanes,
         };
-        let dispatch = frame.dispatch();
+        let dispatch = execution.dispatch();
         let place = &mut |loads: &[Load], slots: &mut [Label]| {
             inputs.place(loads, dispatch, scratch, slots, instances);
         };
@@ -292,28 +303,30 @@ impl Evaluator {
         match params.scheme {
             Scheme::HalfGates if params.rekey_period == 1 => {
                 let hash = PerTweak { start };
-                frame.run(span, HalfGatesEvaluate { hash, tables }, place);
+                execution.run(span, HalfGatesEvaluate { hash, tables }, place);
             }
             Scheme::HalfGates => {
                 let log_period = params.rekey_period.trailing_zeros();
                 let hash = PerPeriod { start, log_period };
-                frame.run(span, HalfGatesEvaluate { hash, tables }, place);
+                execution.run(span, HalfGatesEvaluate { hash, tables }, place);
             }
             Scheme::FixedKey => {
                 let hash = PerPeriod::FIXED_KEY;
-                frame.run(span, HalfGatesEvaluate { hash, tables }, place);
+                execution.run(span, HalfGatesEvaluate { hash, tables }, place);
             }
             Scheme::Prf => {
                 let nonce = params.nonce;
-                frame.run(span, PrfEvaluate { nonce, tables }, place);
+                execution.run(span, PrfEvaluate { nonce, tables }, place);
             }
-            Scheme::ThreeHalves => frame.run(span, ThreeHalvesEvaluate { start, tables }, place),
+            Scheme::ThreeHalves => {
+                execution.run(span, ThreeHalvesEvaluate { start, tables }, place)
+            }
         }
     }
 }
 
 impl Inputs {
-    /// Puts the labels of inputs into their slots, those of the instances side by side.
+    /// Writes the labels of inputs into their slots, for all instances side by side.
     fn place(
         &mut self,
         loads: &[Load],

@@ -1,4 +1,4 @@
-//! Labels of inputs of instances side by side, made in registers and put where they are read.
+//! Expansion of input labels of instances side by side, from registers directly into their slots.
 
 use transpute_circuit::Bits;
 use zeroize::Zeroizing;
@@ -11,18 +11,18 @@ use crate::{
     seed::label_words,
 };
 
-/// The blocks of input bits of all instances, under one key.
+/// A job that expands the labels of input bits of all instances under one key.
 pub(crate) struct Expand<'a> {
     pub(crate) schedule: &'a Schedule,
-    /// Byte 15 of the AES input.
+    /// The domain separator: byte 15 of the AES input.
     pub(crate) domain: u8,
     /// The first of [`LANES`] instances.
     pub(crate) first: u64,
     pub(crate) piece: Piece<'a>,
-    /// Where what is made stands for the inputs of the instances, and the labels of value 0 are wanted: the offset, and
-    /// those inputs.
+    /// If the expanded labels are the active ones: the offset and the inputs of all instances, from
+    /// which the labels of value 0 follow.
     pub(crate) active: Option<(Label, &'a [Bits])>,
-    /// The labels of the instances side by side.
+    /// The slots, with the labels of the instances side by side.
     pub(crate) slots: &'a mut [Label],
 }
 
@@ -49,9 +49,9 @@ impl Job for Expand<'_> {
 }
 
 impl Expand<'_> {
-    /// Makes the labels of `B` bits at a time.
+    /// Expands the labels of `B` bits at a time.
     #[inline(always)]
-    // No closures: they would lose the target features.
+    // Closures would lose the target features.
     fn make<I: Isa, const N: usize, const B: usize>(self, w: Wide<I, N>) {
         let count = self.piece.len();
         let mut inputs = InputWords::default();
@@ -59,7 +59,7 @@ impl Expand<'_> {
             let mut places = [(0, 0); B];
             let mut blocks = [w.splat(0); B];
             for b in 0..B {
-                // What is missing in the last group is the last bit once more.
+                // The last group is padded with the last bit.
                 places[b] = self.piece.place((from + b).min(count - 1));
                 let [low, high] = label_words(self.domain, self.first, places[b].0);
                 blocks[b] = w.counter(low, 1, high);
@@ -78,16 +78,16 @@ impl Expand<'_> {
     }
 }
 
-/// The inputs of all instances around the position that was last asked for; wiped on drop.
+/// A cached word of each instance's inputs; wiped on drop.
 #[derive(Default)]
 struct InputWords {
-    /// Which words of the inputs they are.
+    /// The index of the cached words.
     index: Option<usize>,
     words: Zeroizing<[u64; LANES]>,
 }
 
 impl InputWords {
-    /// Returns the input bit of each instance at a position, that of instance `i` as bit `i`.
+    /// Returns the input bits at a position; bit `i` belongs to instance `i`.
     #[inline(always)]
     fn ones(&mut self, inputs: &[Bits], position: usize) -> u32 {
         let index = position / 64;

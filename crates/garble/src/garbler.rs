@@ -1,4 +1,4 @@
-//! The garbler's side of one garbling.
+//! The garbler of a program.
 
 mod labels;
 
@@ -12,20 +12,20 @@ use labels::{Inputs, Reading};
 use crate::{
     Backend, GarbleError, GarbledOutputs, Label, Params, Scheme, Seed,
     chunk::{Span, check_limit},
-    frame::Frame,
+    execution::Execution,
     inputs::{Owners, Party, PublicLabels, SecretLabels},
     kernel::{HalfGatesGarble, PerPeriod, PerTweak, PrfGarble, TableWriter, ThreeHalvesGarble},
-    seed::{Dice, Instances, Purpose, Scratch},
+    seed::{Instances, Purpose, RandomBits, Scratch},
 };
 
 /// Garbles instances of one program, one after the other, chunk by chunk.
 ///
-/// All instances share one offset and one counter of gates, so that they can share one oblivious
-/// transfer; labels are fresh for each. An instance cannot be garbled twice: the counter only goes
-/// forward.
+/// All instances share one offset and one gate counter, so that they can share one oblivious
+/// transfer; each instance has fresh labels. The gate counter only increases, so no instance can be
+/// garbled twice.
 ///
-/// Memory is the label slots of the program and nothing per gate. No `Debug`: everything inside is
-/// secret. Wiped on drop.
+/// A garbler holds the label slots of the program, and no memory per gate. It does not implement
+/// `Debug`, because all its state is secret, and is wiped on drop.
 ///
 /// # Examples
 /// ```
@@ -40,7 +40,7 @@ use crate::{
 ///
 /// let mut garbler = Garbler::new(program.clone(), &split, params, Seed::random(), backend)?;
 /// let mut evaluator = Evaluator::new(program, &split, params, backend)?;
-/// // The evaluator's input is 1. It gets the label by oblivious transfer, not like this.
+/// // The evaluator's input is 1. In a protocol it gets the label by oblivious transfer.
 /// let mut labels = Vec::new();
 /// garbler.evaluator_label_pairs(0, 0..1, &mut labels);
 /// evaluator.begin_instance(None, &[labels[0][1]])?;
@@ -56,19 +56,20 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Garbler {
-    frame: Frame,
+    execution: Execution,
     inputs: Inputs,
     reading: Reading,
     scratch: Scratch,
-    dice: [Dice; 2],
+    random_bits: [RandomBits; 2],
 }
 
 impl Garbler {
-    /// Prepares to garble `program` with the garbler's inputs as `split` says.
+    /// Returns a garbler for `program`, with the garbler's inputs according to `split`.
     ///
     /// # Errors
-    /// [`GarbleError::RekeyPeriod`], [`GarbleError::SplitMismatch`],
-    /// [`GarbleError::BackendUnavailable`].
+    /// [`GarbleError::RekeyPeriod`] for invalid parameters; [`GarbleError::SplitMismatch`] if
+    /// `split` does not match the program; [`GarbleError::BackendUnavailable`] if this CPU lacks
+    /// the back end.
     pub fn new(
         program: Arc<Program>,
         split: &InputSplit,
@@ -78,7 +79,7 @@ impl Garbler {
     ) -> Result<Self, GarbleError> {
         let labels_per_slot = params.scheme.labels_per_slot();
         let sends_labels = params.scheme.sends_garbler_labels();
-        let frame = Frame::new(program, split, params, backend, labels_per_slot)?;
+        let execution = Execution::new(program, split, params, backend, labels_per_slot)?;
         let inputs = Inputs {
             owners: Owners::new(split),
             secret: SecretLabels::new(&seed, params.scheme.is_free_xor()),
@@ -87,27 +88,27 @@ impl Garbler {
             bits: Vec::new(),
         };
         Ok(Self {
-            frame,
+            execution,
             inputs,
             reading: Reading::default(),
             scratch: Scratch::default(),
-            dice: [
-                Dice::new(Purpose::FirstDice),
-                Dice::new(Purpose::SecondDice),
+            random_bits: [
+                RandomBits::new(Purpose::FirstGateBits),
+                RandomBits::new(Purpose::SecondGateBits),
             ],
         })
     }
 
-    /// Makes the labels of the garbler's inputs under every scheme from the seed, so that instances
-    /// can be garbled before those inputs are known: with
-    /// [`begin_without_inputs`](Self::begin_without_inputs). The evaluator must do
-    /// [the same](crate::Evaluator::expecting_garbler_labels), and the active labels are sent.
+    /// Makes the garbler derive the labels of its inputs from the seed under every scheme, so that
+    /// instances can be garbled before these inputs are known, with
+    /// [`begin_without_inputs`](Self::begin_without_inputs). The active labels must then be sent,
+    /// and the evaluator must [expect them](crate::Evaluator::expecting_garbler_labels).
     ///
     /// # Panics
     /// If an instance has begun.
     #[must_use]
     pub fn sending_garbler_labels(mut self) -> Self {
-        assert!(!self.frame.has_begun(), "before the first instance");
+        assert!(!self.execution.has_begun(), "before the first instance");
         self.inputs.sends_labels = true;
         self
     }
@@ -115,41 +116,43 @@ impl Garbler {
     /// Returns the program.
     #[must_use]
     pub fn program(&self) -> &Arc<Program> {
-        &self.frame.program
+        &self.execution.program
     }
 
     /// Returns the public parameters.
     #[must_use]
     pub fn params(&self) -> &Params {
-        &self.frame.params
+        &self.execution.params
     }
 
-    /// Returns the offset between the two labels of every wire under free XOR: the correlation
-    /// that oblivious transfer of labels works with.
+    /// Returns the offset between the two labels of every wire under free XOR. It is the
+    /// correlation for the correlated oblivious transfer of labels.
     #[must_use]
     pub fn delta(&self) -> Option<Label> {
         self.inputs.secret.delta()
     }
 
-    /// Begins the next instance; they count from 0. What is left of the previous one, outputs that
-    /// were not taken included, is gone.
+    /// Begins the next instance; instances are numbered from 0. Outputs of the previous instance
+    /// that were not taken are lost.
     ///
     /// # Errors
-    /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing,
-    /// [`GarbleError::InputCount`], [`GarbleError::TooManyGates`].
+    /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing;
+    /// [`GarbleError::InputCount`] for a wrong number of bits; [`GarbleError::TooManyGates`] at the
+    /// limit of tweaks.
     pub fn begin_instance(&mut self, garbler_bits: &Bits) -> Result<(), GarbleError> {
         self.begin_side_by_side(std::slice::from_ref(garbler_bits))
     }
 
-    /// Begins the next instances side by side, 1 or [`LANES`](crate::LANES) of them; see
-    /// [`Garbler::begin_instance`] and [`lanes`](crate::lanes).
+    /// Begins the next instances side by side, one per item of `garbler_bits`, which is 1 or
+    /// [`LANES`](crate::LANES); see [`Garbler::begin_instance`] and [`lanes`](crate::lanes).
     ///
     /// # Errors
-    /// [`GarbleError::Unfinished`] while chunks of the previous instances are missing,
-    /// [`GarbleError::LaneCount`], [`GarbleError::InputCount`], [`GarbleError::TooManyGates`].
+    /// [`GarbleError::Unfinished`] while chunks of the previous instances are missing;
+    /// [`GarbleError::LaneCount`] for a wrong number of instances; [`GarbleError::InputCount`] for
+    /// a wrong number of bits; [`GarbleError::TooManyGates`] at the limit of tweaks.
     pub fn begin_side_by_side(&mut self, garbler_bits: &[Bits]) -> Result<(), GarbleError> {
         let lanes = garbler_bits.len();
-        self.frame.next_instance(lanes)?;
+        self.execution.next_instance(lanes)?;
         let expected = self.inputs.owners.count(Party::Garbler);
         if let Some(wrong) = garbler_bits.iter().find(|bits| bits.len() != expected) {
             return Err(GarbleError::InputCount {
@@ -164,82 +167,88 @@ impl Garbler {
         Ok(())
     }
 
-    /// Begins the next instances side by side, as
-    /// [`begin_side_by_side`](Self::begin_side_by_side), whatever the garbler's inputs are going to
-    /// be.
+    /// Begins the next instances side by side, like
+    /// [`begin_side_by_side`](Self::begin_side_by_side), before the garbler's inputs are known.
     ///
     /// # Errors
-    /// [`GarbleError::Unfinished`] while chunks of the previous instances are missing,
-    /// [`GarbleError::LaneCount`], [`GarbleError::TooManyGates`].
+    /// [`GarbleError::Unfinished`] while chunks of the previous instances are missing;
+    /// [`GarbleError::LaneCount`] for a wrong number of instances; [`GarbleError::TooManyGates`] at
+    /// the limit of tweaks.
     ///
     /// # Panics
-    /// Where the labels of these inputs are not sent: see
+    /// If the garbler's labels are not sent: see
     /// [`sending_garbler_labels`](Self::sending_garbler_labels).
     pub fn begin_without_inputs(&mut self, lanes: usize) -> Result<(), GarbleError> {
         assert!(
             self.inputs.sends_labels,
             "labels that are not sent depend on inputs"
         );
-        self.frame.next_instance(lanes)?;
+        self.execution.next_instance(lanes)?;
         self.begin(lanes);
         Ok(())
     }
 
-    /// Leaves out the instances before `instance`, which is the next to begin: another garbler of the
-    /// same program, parameters and seed does those, on another thread.
+    /// Skips the instances before `instance`, so that `instance` is the next to begin. Another
+    /// garbler of the same program, parameters and seed garbles the skipped ones on another thread.
     ///
     /// # Errors
     /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing.
     ///
     /// # Panics
-    /// If `instance` has begun already.
+    /// If `instance` has already begun.
     ///
     /// # Security
-    /// No instance may be garbled by both with different inputs.
+    /// The two garblers must not garble the same instance with different inputs.
     pub fn skip_to(&mut self, instance: u64) -> Result<(), GarbleError> {
-        self.frame.leave_out(instance)
+        self.execution.skip_to(instance)
     }
 
-    /// Returns how many instances are in progress or last finished side by side.
+    /// Returns the number of instances side by side that are in progress, or were finished last.
     #[must_use]
     pub fn lanes(&self) -> usize {
-        self.frame.lanes
+        self.execution.lanes
     }
 
-    /// Says whether there is nothing left to garble in this instance.
+    /// Returns whether there is nothing left to garble in this instance.
     #[must_use]
     pub fn is_instance_done(&self) -> bool {
-        self.frame.is_done()
+        self.execution.is_done()
     }
 
-    /// Returns the length of the next chunk, or `None` where the instance is done. A limit under
-    /// [`MIN_CHUNK_LIMIT`](crate::MIN_CHUNK_LIMIT) counts as that.
+    /// Returns the length of the next chunk, or `None` if the instance is done. A limit under
+    /// [`MIN_CHUNK_LIMIT`](crate::MIN_CHUNK_LIMIT) counts as that minimum.
     #[must_use]
     pub fn next_chunk_len(&self, max_len: usize) -> Option<usize> {
-        self.frame.span(max_len).map(|span| span.bytes())
+        self.execution.span(max_len).map(|span| span.bytes())
     }
 
     /// Garbles the next chunk, of at most `max_len` bytes, and appends it to `out`. Returns whether
-    /// it was the last of the instance. [`ChunkPlan`](crate::ChunkPlan) tells the lengths.
+    /// it was the last chunk of the instance. [`ChunkPlan`](crate::ChunkPlan) computes the lengths
+    /// in advance.
     ///
     /// # Errors
-    /// [`GarbleError::ChunkLimit`]; [`GarbleError::NoInstance`] where nothing is left to garble.
+    /// [`GarbleError::ChunkLimit`] if `max_len` is too small; [`GarbleError::NoInstance`] if
+    /// nothing is left to garble.
     pub fn garble_chunk(&mut self, max_len: usize, out: &mut Vec<u8>) -> Result<bool, GarbleError> {
-        check_limit(max_len, self.frame.lanes)?;
-        let span = self.frame.span(max_len).ok_or(GarbleError::NoInstance)?;
+        check_limit(max_len, self.execution.lanes)?;
+        let span = self
+            .execution
+            .span(max_len)
+            .ok_or(GarbleError::NoInstance)?;
         let start = out.len();
         out.resize(start + span.bytes(), 0);
         self.garble(&span, &mut out[start..]);
         Ok(self.is_instance_done())
     }
 
-    /// Appends the active labels of the garbler's input bits `range`, 16 bytes each, to `out`.
-    /// `garbler_bits` are all its input bits of that instance. To be sent where
-    /// [`Scheme::sends_garbler_labels`] or [`sending_garbler_labels`](Self::sending_garbler_labels)
-    /// says so; elsewhere the evaluator derives the same labels.
+    /// Appends the active labels of the garbler's input bits in `range`, 16 bytes each, to `out`.
+    /// `garbler_bits` are all its input bits of that instance. The labels must be sent if
+    /// [`Scheme::sends_garbler_labels`] is true or
+    /// [`sending_garbler_labels`](Self::sending_garbler_labels) was called; otherwise the evaluator
+    /// derives the same labels.
     ///
     /// # Panics
-    /// If `range` reaches past the garbler's input bits or `garbler_bits`.
+    /// If `range` ends past the garbler's input bits or `garbler_bits`.
     pub fn garbler_labels(
         &self,
         instance: u64,
@@ -269,11 +278,11 @@ impl Garbler {
         );
     }
 
-    /// Appends the labels of value 0 of the evaluator's input bits `range` to `out`, for any
-    /// instance, begun or not.
+    /// Appends the labels of value 0 of the evaluator's input bits in `range` to `out`. The
+    /// instance need not have begun.
     ///
     /// # Panics
-    /// If `range` reaches past the evaluator's input bits.
+    /// If `range` ends past the evaluator's input bits.
     pub fn evaluator_zero_labels(&self, instance: u64, range: Range<usize>, out: &mut Vec<Label>) {
         out.reserve(range.len());
         let scratch = &mut Scratch::default();
@@ -283,11 +292,11 @@ impl Garbler {
         });
     }
 
-    /// Appends both labels of the evaluator's input bits `range` to `out`, for any instance, begun
-    /// or not. At most one of each may ever leave this process.
+    /// Appends both labels of the evaluator's input bits in `range` to `out`. The instance need not
+    /// have begun. At most one label of each pair may ever leave this process.
     ///
     /// # Panics
-    /// If `range` reaches past the evaluator's input bits.
+    /// If `range` ends past the evaluator's input bits.
     pub fn evaluator_label_pairs(
         &self,
         instance: u64,
@@ -302,11 +311,12 @@ impl Garbler {
         });
     }
 
-    /// Hands out both labels of evaluator's input bits of any instance, by position, each with what came with its position,
-    /// unless they were [adopted](Self::adopt). At most one of each may ever leave this process.
+    /// Calls `each` with both labels of evaluator's input bits of one instance, and with the tag
+    /// passed along with each position. The labels must not have been [adopted](Self::adopt). At
+    /// most one label of each pair may ever leave this process.
     ///
     /// # Panics
-    /// If there is no such bit.
+    /// If a position is not below the number of the evaluator's input bits.
     pub fn evaluator_labels<T: Copy + Default>(
         &self,
         instance: u64,
@@ -321,23 +331,24 @@ impl Garbler {
         (self.inputs.secret).pairs(Party::Evaluator, instance, positions, scratch, each);
     }
 
-    /// Returns how many labels of the evaluator's inputs have been made, all instances and their bits being counted in the order
-    /// in which they are read; see [`ReadOrder`](crate::ReadOrder).
+    /// Returns how many labels of the evaluator's inputs have been generated, counted over all
+    /// instances in the order in which they are read; see [`ReadOrder`](crate::ReadOrder).
     #[must_use]
     pub fn labels_made(&self) -> u64 {
-        if self.frame.is_done() {
+        if self.execution.is_done() {
             let count = self.inputs.owners.count(Party::Evaluator) as u64;
-            return self.frame.instances_begun().saturating_mul(count);
+            return self.execution.instances_begun().saturating_mul(count);
         }
         self.reading.next
     }
 
-    /// Takes labels of value 0 for the evaluator's inputs behind the last one [made](Self::labels_made) or adopted: correlated
-    /// oblivious transfer gives both parties theirs, so that nothing needs to be sent. They have to be uniform and secret, and the
-    /// correlation has to be [`delta`](Self::delta).
+    /// Uses the given labels of value 0 for the evaluator's next inputs, which were neither
+    /// [generated](Self::labels_made) nor adopted yet. Correlated oblivious transfer yields these
+    /// labels, and the evaluator's active labels, without sending anything further. The labels must
+    /// be uniform and secret, and the correlation must be [`delta`](Self::delta).
     ///
     /// # Panics
-    /// If there is no such correlation, or `first` is not the number behind the last one.
+    /// If there is no offset, or `first` is not the number of the next label.
     pub fn adopt(&mut self, first: u64, zero_labels: Zeroizing<Vec<Label>>) {
         assert!(self.delta().is_some(), "only under free XOR");
         let made = self.labels_made();
@@ -349,89 +360,93 @@ impl Garbler {
         adopted.push(zero_labels);
     }
 
-    /// Takes what is needed to decode and to check the outputs of the instance just finished; the
-    /// next one may then begin. Of instances side by side each call takes those of one, in order.
+    /// Takes the labels for decoding and checking the outputs of the finished instance, after which
+    /// the next one may begin. For instances side by side, each call takes the labels of one
+    /// instance, in order.
     ///
     /// # Errors
-    /// [`GarbleError::NoOutputs`] where no instance is finished or its outputs were taken.
+    /// [`GarbleError::NoOutputs`] if no instance is finished or its outputs were taken.
     pub fn take_outputs(&mut self) -> Result<GarbledOutputs, GarbleError> {
         let delta = self.inputs.secret.delta();
-        let take = |frame: &Frame, lane, slot| match delta {
-            Some(delta) => [frame.label(slot, lane), frame.label(slot, lane) ^ delta],
-            None => [2 * slot, 2 * slot + 1].map(|label| frame.label(label, lane)),
+        let take = |execution: &Execution, lane, slot| match delta {
+            Some(delta) => [
+                execution.label(slot, lane),
+                execution.label(slot, lane) ^ delta,
+            ],
+            None => [2 * slot, 2 * slot + 1].map(|label| execution.label(label, lane)),
         };
-        let (instance, labels) = self.frame.take_outputs(take)?;
-        let program = self.frame.program.clone();
+        let (instance, labels) = self.execution.take_outputs(take)?;
+        let program = self.execution.program.clone();
         Ok(GarbledOutputs::new(program, instance, labels))
     }
 
-    /// Begins instances that were allowed, and does them if they have no tables.
+    /// Begins instances that were allowed, and garbles them at once if they have no tables.
     fn begin(&mut self, lanes: usize) {
-        self.frame.make_room(lanes);
-        self.frame.begin(lanes);
+        self.execution.make_room(lanes);
+        self.execution.begin(lanes);
         let count = self.inputs.owners.count(Party::Evaluator) as u64;
-        self.reading.next = self.frame.instance() * count;
-        if let Some(span) = self.frame.free_span(lanes) {
+        self.reading.next = self.execution.instance() * count;
+        if let Some(span) = self.execution.free_span(lanes) {
             self.garble(&span, &mut []);
         }
     }
 
     fn garble(&mut self, span: &Span, chunk: &mut [u8]) {
         let Self {
-            frame,
+            execution,
             inputs,
             reading,
             scratch,
-            dice,
+            random_bits,
         } = self;
-        let params = frame.params;
+        let params = execution.params;
         let instances = Instances {
-            first: frame.instance(),
-            lanes: frame.lanes,
+            first: execution.instance(),
+            lanes: execution.lanes,
         };
         let per_slot = params.scheme.labels_per_slot();
-        let dispatch = frame.dispatch();
+        let dispatch = execution.dispatch();
         let place = &mut |loads: &[Load], slots: &mut [Label]| match per_slot {
             1 => inputs.place::<1>(loads, dispatch, reading, scratch, slots, instances),
             _ => inputs.place::<2>(loads, dispatch, reading, scratch, slots, instances),
         };
         let start = u128::from_le_bytes(params.start);
-        // Unused where there is none.
+        // The kernels of schemes without an offset do not use it.
         let delta = inputs.secret.delta().unwrap_or(Label::ZERO);
         let prg = inputs.secret.prg();
         let tables = TableWriter::new(chunk, span.ciphertext_bytes);
         match params.scheme {
             Scheme::HalfGates if params.rekey_period == 1 => {
                 let kernel = HalfGatesGarble::new(PerTweak { start }, delta, tables);
-                frame.run(span, kernel, place);
+                execution.run(span, kernel, place);
             }
             Scheme::HalfGates => {
                 let log_period = params.rekey_period.trailing_zeros();
                 let hash = PerPeriod { start, log_period };
-                frame.run(span, HalfGatesGarble::new(hash, delta, tables), place);
+                execution.run(span, HalfGatesGarble::new(hash, delta, tables), place);
             }
             Scheme::FixedKey => {
                 let kernel = HalfGatesGarble::new(PerPeriod::FIXED_KEY, delta, tables);
-                frame.run(span, kernel, place);
+                execution.run(span, kernel, place);
             }
             Scheme::Prf => {
                 let kernel = PrfGarble {
                     nonce: params.nonce,
                     prg,
-                    dice: &mut dice[0],
+                    random_bits: &mut random_bits[0],
                     tables,
                 };
-                frame.run(span, kernel, place);
+                execution.run(span, kernel, place);
             }
             Scheme::ThreeHalves => {
                 let kernel = ThreeHalvesGarble {
                     start,
                     delta,
                     prg,
-                    dice,
+                    random_bits,
                     tables,
                 };
-                frame.run(span, kernel, place);
+                execution.run(span, kernel, place);
             }
         }
     }
@@ -445,7 +460,7 @@ mod tests {
     use crate::Evaluator;
 
     #[test]
-    fn more_than_2_to_the_56_tweaks_are_refused() {
+    fn more_than_2_to_the_56_tweaks_are_rejected() {
         let program = Arc::new(Program::compile(&generators::aes128()));
         let split = InputSplit::first_to_garbler(program.input_widths());
         for scheme in Scheme::ALL {
@@ -464,14 +479,14 @@ mod tests {
             let labels = vec![Label::ZERO; 128];
             let sent = scheme.sends_garbler_labels().then_some(&labels[..]);
             for instance in [last, u64::MAX - 1, u64::MAX] {
-                garbler.frame.skip_to(instance);
+                garbler.execution.set_begun(instance);
                 let refused = Err(GarbleError::TooManyGates { instance });
                 assert_eq!(garbler.begin_instance(&bits), refused);
                 evaluator.count_from(instance);
                 assert_eq!(evaluator.begin_instance(sent, &labels), refused);
             }
-            // The last one that fits, up to its last gate.
-            garbler.frame.skip_to(last - 1);
+            // The last instance that fits, up to its last gate.
+            garbler.execution.set_begun(last - 1);
             garbler.begin_instance(&bits).unwrap();
             let mut out = Vec::new();
             while !garbler.garble_chunk(1 << 20, &mut out).unwrap() {}
@@ -503,7 +518,8 @@ mod tests {
                     garbler.garble_chunk(limit, &mut chunk).unwrap();
                     chunks.push(chunk);
                 }
-                // Now the inputs: the key, and the evaluator's plaintext of zeros.
+                // The inputs become known only now: the key, and the evaluator's all-zero
+                // plaintext.
                 let (mut given, mut own) = (Vec::new(), Vec::new());
                 for instance in 0..lanes as u64 {
                     garbler.garbler_labels(instance, 0..128, &all, &mut given);
@@ -523,7 +539,7 @@ mod tests {
                     let decode = garbler.take_outputs().unwrap().decode_info(&sid, true);
                     let outputs = evaluator.take_outputs().unwrap();
                     let outputs = outputs.decode(&decode, &sid).unwrap();
-                    // AES-128 of zeros under that key.
+                    // AES-128 of the zero block under that key.
                     let mut inputs = all.clone();
                     inputs.extend([Bits::zeros(128)]);
                     let expected = circuit.evaluate(&inputs).unwrap();
@@ -534,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn instances_can_be_shared_out() {
+    fn instances_can_be_split_among_garblers() {
         let program = Arc::new(Program::compile(&generators::aes128()));
         let split = InputSplit::first_to_garbler(program.input_widths());
         for scheme in Scheme::ALL {

@@ -1,8 +1,9 @@
-//! The labels of the input wires.
+//! Labels of the input wires.
 //!
-//! Under free XOR the garbler need not send the active labels of its own inputs: any function known to both will
-//! do, because the secret is which value a label stands for. With `X` the public label of an input
-//! bit `x`, the label of value 0 is `X ^ x D`, and `D` is unknown to the evaluator.
+//! Under free XOR, the garbler need not send the active labels of its own inputs. Any function that
+//! both parties know can generate them, because the secret is which value a label stands for. If
+//! `X` is the public label of an input bit `x`, the label of value 0 is `X ^ x D`, and the
+//! evaluator does not know `D`.
 
 use transpute_circuit::{InputSplit, Load};
 use zeroize::Zeroizing;
@@ -13,28 +14,28 @@ use crate::{
     seed::{BLOCKS_AT_ONCE, Instances, Purpose, Scratch, SecretPrg, expand_labels},
 };
 
-/// Whose input a bit is.
+/// The owner of an input bit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Party {
     Garbler,
     Evaluator,
 }
 
-/// Whose each input bit is, and which of that party's.
+/// The owner of each input bit, and its position among the bits of that party.
 pub(crate) struct Owners {
-    /// In wire order.
+    /// The input values in wire order.
     values: Vec<Owned>,
     counts: [usize; 2],
 }
 
-/// One input value.
+/// An input value and its owner.
 #[derive(Clone, Copy)]
 struct Owned {
-    /// The wire after its last one.
+    /// The wire after its last wire.
     end: u32,
     party: Party,
-    /// What its wires are ahead of their positions among the bits of the party.
-    ahead: u32,
+    /// The difference between a wire and its position among the bits of the party.
+    offset: u32,
 }
 
 impl Owners {
@@ -48,25 +49,25 @@ impl Owners {
                     false => Party::Evaluator,
                 };
                 let count = &mut counts[party as usize];
-                let ahead = start - *count as u32;
+                let offset = start - *count as u32;
                 *count += width as usize;
                 start += width;
                 Owned {
                     end: start,
                     party,
-                    ahead,
+                    offset,
                 }
             })
             .collect();
         Self { values, counts }
     }
 
-    /// Returns how many input bits a party has.
+    /// Returns the number of a party's input bits.
     pub(crate) fn count(&self, party: Party) -> usize {
         self.counts[party as usize]
     }
 
-    /// Returns how many of some loads are of the evaluator's bits.
+    /// Returns how many of the loads are of the evaluator's bits.
     pub(crate) fn count_evaluators(&self, loads: &[Load]) -> usize {
         let mut count = 0;
         self.pieces(loads, |party, piece| {
@@ -77,18 +78,18 @@ impl Owners {
         count
     }
 
-    /// Hands out loads that follow one another in the same input value, with its party, and the position of each among the bits
-    /// of that party.
+    /// Calls `each` with the party and the loads, for each run of consecutive loads of the same
+    /// input value.
     ///
     /// # Panics
-    /// If there is no such input bit.
+    /// If a load has an input bit that does not exist.
     pub(crate) fn pieces<'l>(&self, loads: &'l [Load], mut each: impl FnMut(Party, Piece<'l>)) {
         let mut rest = loads;
         while let Some(first) = rest.first() {
             let index = self
                 .values
                 .partition_point(|value| value.end <= first.input);
-            let Owned { end, party, ahead } = self.values[index];
+            let Owned { end, party, offset } = self.values[index];
             let start = match index {
                 0 => 0,
                 _ => self.values[index - 1].end,
@@ -96,17 +97,17 @@ impl Owners {
             let is_inside = |load: &Load| (start..end).contains(&load.input);
             let length = (rest.iter().position(|load| !is_inside(load))).unwrap_or(rest.len());
             let (loads, others) = rest.split_at(length);
-            each(party, Piece { loads, ahead });
+            each(party, Piece { loads, offset });
             rest = others;
         }
     }
 }
 
-/// Some of a party's input bits that get their slots.
+/// Consecutive loads of one party's input bits.
 #[derive(Clone, Copy)]
 pub(crate) struct Piece<'l> {
     loads: &'l [Load],
-    ahead: u32,
+    offset: u32,
 }
 
 impl<'l> Piece<'l> {
@@ -114,27 +115,27 @@ impl<'l> Piece<'l> {
         self.loads.len()
     }
 
-    /// Leaves out the first ones, as many as there are at most.
+    /// Returns the loads without the first `count`.
     pub(crate) fn skip(self, count: usize) -> Self {
         let loads = self.loads.get(count..).unwrap_or_default();
         Self { loads, ..self }
     }
 
-    /// Returns the position of one among the bits of the party, and its slot.
+    /// Returns the position of a load among the bits of the party, and its slot.
     pub(crate) fn place(self, index: usize) -> (u32, u32) {
         let load = &self.loads[index];
-        (load.input - self.ahead, load.slot)
+        (load.input - self.offset, load.slot)
     }
 
-    /// Iterates over positions among the bits of the party.
+    /// Iterates over the positions of the loads among the bits of the party.
     pub(crate) fn positions(self) -> impl Iterator<Item = u32> + 'l {
-        (self.loads.iter()).map(move |load| load.input - self.ahead)
+        (self.loads.iter()).map(move |load| load.input - self.offset)
     }
 
-    /// Puts labels that follow one another into slots, those of `lanes` instances for each bit side by side; `done` are there
-    /// already.
+    /// Writes labels into slots, where `done` labels were written before. The labels of `lanes`
+    /// instances of each bit are adjacent.
     pub(crate) fn put(self, done: usize, labels: &[Label], slots: &mut [Label], lanes: usize) {
-        // The divisions are by a constant then.
+        // With a constant, the compiler replaces the divisions.
         match lanes {
             LANES => self.put_among(done, labels, slots, LANES),
             _ => self.put_among(done, labels, slots, lanes),
@@ -153,16 +154,16 @@ impl<'l> Piece<'l> {
         }
     }
 
-    /// Iterates over positions among the bits of the party, with what is made of them and the slot.
+    /// Iterates over the positions among the bits of the party, each with `tag(position, slot)`.
     pub(crate) fn with<T>(self, tag: impl Fn(u32, u32) -> T) -> impl Iterator<Item = (u32, T)> {
         (self.loads.iter()).map(move |load| {
-            let position = load.input - self.ahead;
+            let position = load.input - self.offset;
             (position, tag(position, load.slot))
         })
     }
 }
 
-/// Copies labels into slots, in lengths that are known beforehand where they are usual.
+/// Copies labels into slots; the usual lengths are compiled as constants.
 #[inline(always)]
 pub(crate) fn store(slots: &mut [Label], at: usize, labels: &[Label]) {
     let slots = &mut slots[at..];
@@ -177,7 +178,7 @@ pub(crate) fn store(slots: &mut [Label], at: usize, labels: &[Label]) {
     }
 }
 
-/// The labels only the garbler knows.
+/// The labels that only the garbler knows.
 pub(crate) struct SecretLabels {
     prg: SecretPrg,
     delta: Option<Zeroizing<Label>>,
@@ -194,7 +195,7 @@ impl SecretLabels {
         &self.prg
     }
 
-    /// The offset between the two labels of every wire, under free XOR.
+    /// Returns the offset between the two labels of every wire, under free XOR.
     pub(crate) fn delta(&self) -> Option<Label> {
         self.delta.as_deref().copied()
     }
@@ -206,14 +207,14 @@ impl SecretLabels {
         }
     }
 
-    /// Returns the key of the labels of value 0 of a party's input bits, and their domain.
+    /// Returns the key and the domain of the labels of value 0 of a party's input bits.
     pub(crate) fn zeros_key(&self, party: Party) -> (&Schedule, u8) {
         let [zero, _] = Self::purposes(party);
         (self.prg.schedule(), zero as u8)
     }
 
-    /// Hands out the labels of value 0 of a party's input bits, those of all instances together, with what came with their
-    /// position.
+    /// Calls `each` with the labels of value 0 of one of a party's input bits in all instances, and
+    /// with the tag passed along with its position.
     pub(crate) fn zeros<T: Copy + Default>(
         &self,
         party: Party,
@@ -226,8 +227,9 @@ impl SecretLabels {
         self.prg.labels(zero, instances, positions, scratch, each);
     }
 
-    /// Hands out both labels of a party's input bits, by value, each with what came with its position. Under free XOR only
-    /// those of the evaluator come from here.
+    /// Calls `each` with both labels of a party's input bits, indexed by value, and with the tag
+    /// passed along with each position. Under free XOR, this generates only the evaluator's labels
+    /// unless the garbler's labels are sent.
     pub(crate) fn pairs<T: Copy + Default>(
         &self,
         party: Party,
@@ -273,13 +275,13 @@ impl SecretLabels {
     }
 }
 
-/// Byte 15 of the AES input.
+/// The domain separator of public labels: byte 15 of the AES input.
 const DOMAIN: u8 = 0x20;
 
-/// Random-access public labels: AES-128 under the public seed, a block per label.
+/// Public labels with random access: AES-128 under the public seed, one block per label.
 ///
-/// Input: bytes 0-7 the instance, bytes 8-11 the position among the garbler's input bits, byte 15
-/// `0x20`; little-endian.
+/// The input block has the instance in bytes 0-7, the position among the garbler's input bits in
+/// bytes 8-11 and `0x20` in byte 15; integers are little-endian.
 pub(crate) struct PublicLabels(Schedule);
 
 impl PublicLabels {
@@ -287,12 +289,13 @@ impl PublicLabels {
         Self(Schedule::aes128(&seed))
     }
 
-    /// Returns the key of the labels and their domain.
+    /// Returns the key and the domain of the labels.
     pub(crate) fn key(&self) -> (&Schedule, u8) {
         (&self.0, DOMAIN)
     }
 
-    /// Hands out the labels of positions, those of all instances together, with what came with their position.
+    /// Calls `each` with the labels of a position in all instances, and with the tag passed along
+    /// with the position.
     pub(crate) fn labels<T: Copy + Default>(
         &self,
         instances: Instances,
@@ -309,8 +312,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_tell_parties_and_positions() {
-        // Wires 0 to 2 and 5 to 6 are the garbler's, 3 to 4 the evaluator's; one value has no bits.
+    fn pieces_have_parties_and_positions() {
+        // Wires 0 to 2 and 5 to 6 are the garbler's, 3 to 4 are the evaluator's; one value has no
+        // bits.
         let split = InputSplit::new(&[3, 0, 2, 2], &[0, 3]).unwrap();
         let owners = Owners::new(&split);
         assert_eq!(owners.count(Party::Garbler), 5);

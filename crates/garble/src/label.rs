@@ -1,4 +1,4 @@
-//! One wire label.
+//! Wire labels.
 
 use std::ops::{BitXor, BitXorAssign};
 
@@ -7,15 +7,15 @@ use zeroize::DefaultIsZeroes;
 
 /// A 128-bit wire label.
 ///
-/// Its colour, bit 0 of byte 0, is the one bit of a label that tables may be ordered by. A label is
-/// a secret: there is no `Debug` and no `==`; compare with [`ConstantTimeEq`]. It is `Copy` so that
-/// kernels can keep it in registers; containers of labels are wiped on drop.
+/// Its colour, bit 0 of byte 0, is the permute bit of point-and-permute. A label is secret, so
+/// there is no `Debug` and no `==`; compare with [`ConstantTimeEq`]. It is `Copy` so that kernels
+/// can keep it in registers; containers of labels are wiped on drop.
 #[derive(Clone, Copy, Default)]
 #[repr(transparent)]
 pub struct Label(pub(crate) u128);
 
 impl Label {
-    /// Bytes of a label on the wire.
+    /// Length of a label on the wire, in bytes.
     pub const BYTES: usize = 16;
 
     pub(crate) const ZERO: Self = Self(0);
@@ -38,7 +38,7 @@ impl Label {
         self.0 & 1 == 1
     }
 
-    /// Returns this label where `bit` is set and the zero label elsewhere, without branching.
+    /// Returns this label if `bit` is set, else the zero label, without branching.
     pub(crate) const fn masked(self, bit: bool) -> Self {
         Self(self.0 & (bit as u128).wrapping_neg())
     }

@@ -1,15 +1,13 @@
-//! What becomes of the output labels: decoding, the check that they are genuine, and the proof of
-//! which outputs the evaluator obtained.
+//! Decoding and checking of the output labels.
 //!
-//! * **Decoding.** The evaluator knows a label and its colour per output bit; the garbler tells
-//!   which colour means 1.
-//! * **Check.** Optionally the garbler adds a short hash of both labels of every output bit, so
-//!   that the evaluator notices tables or labels that were altered on the way.
-//! * **Tag.** Where the garbler learns the output, the evaluator sends the colours and a hash of
-//!   all output labels: it can claim no output that it did not evaluate to, unless it knows the
-//!   offset.
+//! * **Decoding.** The evaluator has a label, and thereby a colour, per output bit; the garbler
+//!   sends which colour means 1.
+//! * **Check.** Optionally, the garbler adds a short hash of both labels of every output bit, so
+//!   that the evaluator detects altered tables and labels.
+//! * **Tag.** If the garbler learns the output, the evaluator sends the colours and a hash of all
+//!   output labels. Without the offset, it cannot claim an output that it did not obtain.
 //!
-//! Outputs that do not depend on the inputs have no label: both sides read them from the program.
+//! Outputs that do not depend on the inputs have no label: both parties read them from the program.
 
 use std::{fmt, sync::Arc};
 
@@ -20,14 +18,15 @@ use zeroize::Zeroizing;
 
 use crate::{
     GarbleError, Label,
-    check::{CHECK_BYTES, CheckHash},
+    output_check::{CHECK_BYTES, CheckHash},
 };
 
-/// How output colours translate to bits, and perhaps hashes to check the labels by.
+/// Decoding information: the meaning of output colours, and optionally hashes for checking the
+/// labels.
 ///
-/// On the wire: one bit per output bit, the colour that means 0, packed from bit 0 of each byte
-/// upwards (zero for outputs without a label); then, if there is a check, the two 8-byte hashes of
-/// each output bit with a label, for value 0 and value 1.
+/// On the wire it has one bit per output bit, the colour that means 0, packed from bit 0 of each
+/// byte upwards (zero for outputs without a label). With a check, two 8-byte hashes follow for each
+/// output bit with a label, for value 0 and for value 1.
 #[derive(Clone, Eq, PartialEq)]
 pub struct DecodeInfo {
     zero_colours: Bits,
@@ -35,7 +34,7 @@ pub struct DecodeInfo {
 }
 
 impl DecodeInfo {
-    /// Returns the bytes on the wire; [`decode_len`] of them.
+    /// Returns the wire encoding; its length is [`decode_len`].
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.zero_colours.len().div_ceil(8)];
@@ -48,10 +47,11 @@ impl DecodeInfo {
         bytes
     }
 
-    /// Reads what [`DecodeInfo::to_bytes`] wrote for `program`, with a check or without.
+    /// Decodes the bytes of [`DecodeInfo::to_bytes`] for `program`, with or without a check.
     ///
     /// # Errors
-    /// [`GarbleError::DecodeLength`], [`GarbleError::DecodePadding`].
+    /// [`GarbleError::DecodeLength`] for a wrong length; [`GarbleError::DecodePadding`] if unused
+    /// bits are set.
     pub fn from_bytes(program: &Program, check: bool, bytes: &[u8]) -> Result<Self, GarbleError> {
         let expected = decode_len(program, check);
         if bytes.len() != expected {
@@ -77,7 +77,7 @@ impl DecodeInfo {
         })
     }
 
-    /// Says whether there are hashes to check the labels by.
+    /// Returns whether there are hashes for checking the labels.
     #[must_use]
     pub fn has_check(&self) -> bool {
         self.checks.is_some()
@@ -101,14 +101,14 @@ pub fn decode_len(program: &Program, check: bool) -> usize {
     packed + if check { 2 * CHECK_BYTES * labels } else { 0 }
 }
 
-/// What the garbler keeps of a finished instance: both labels of every output bit.
+/// The garbler's data of a finished instance: both labels of every output bit.
 ///
-/// Several may wait for their messages while later instances are garbled. No `Debug`; wiped on
-/// drop.
+/// Several such values may be kept while later instances are garbled. This type does not implement
+/// `Debug`, and is wiped on drop.
 pub struct GarbledOutputs {
     program: Arc<Program>,
     instance: u64,
-    /// By value of the wire in the slot, for the outputs that have one.
+    /// Indexed by the value of the wire in the slot, for the outputs with a slot.
     labels: Zeroizing<Vec<[Label; 2]>>,
 }
 
@@ -131,11 +131,11 @@ impl GarbledOutputs {
         self.instance
     }
 
-    /// Returns what the evaluator needs to decode the outputs, with hashes to check the labels by
-    /// if `check` is set. `sid` is the session identifier.
+    /// Returns the decoding information for the evaluator, with hashes for checking the labels if
+    /// `check` is set. `sid` is the session identifier.
     ///
-    /// A hash is the first 8 bytes of `SHA-256("transpute output check" || 0x02 || sid ||
-    /// LE64(instance) || LE32(output bit) || label)`.
+    /// The hash of a label is `π(π(label) ⊕ i) ⊕ π(label)`, truncated to 8 bytes. `π` is AES-128
+    /// under a key derived from `sid` and the instance, and `i` is the number of the output bit.
     #[must_use]
     pub fn decode_info(&self, sid: &[u8; 32], check: bool) -> DecodeInfo {
         let mut zero_colours = Bits::zeros(self.program.outputs().len());
@@ -159,7 +159,8 @@ impl GarbledOutputs {
     /// tag proves that it has these labels.
     ///
     /// # Errors
-    /// [`GarbleError::ColourCount`], [`GarbleError::TagRejected`].
+    /// [`GarbleError::ColourCount`] for a wrong number of colours; [`GarbleError::TagRejected`] if
+    /// the tag does not match.
     pub fn verify(
         &self,
         sid: &[u8; 32],
@@ -182,7 +183,7 @@ impl GarbledOutputs {
             outputs.set(bit, value);
             canonical.set(bit, colours.get(bit));
         }
-        // Outputs without a label have no colour either.
+        // The colours of outputs without a label must be 0.
         let genuine = hash.finish().ct_eq(tag);
         if bool::from(genuine) && canonical == *colours {
             Ok(outputs)
@@ -192,9 +193,9 @@ impl GarbledOutputs {
     }
 }
 
-/// What the evaluator obtained from a finished instance: the active label of every output bit.
+/// The evaluator's result of a finished instance: the active label of every output bit.
 ///
-/// No `Debug`; wiped on drop.
+/// This type does not implement `Debug`, and is wiped on drop.
 pub struct EvaluatedOutputs {
     program: Arc<Program>,
     instance: u64,
@@ -226,8 +227,8 @@ impl EvaluatedOutputs {
         colours
     }
 
-    /// Returns the proof of holding these output labels: `SHA-256("transpute output" || sid ||
-    /// LE64(instance) || labels)`.
+    /// Returns the tag that proves possession of these output labels: `SHA-256("transpute output"
+    /// || sid || LE64(instance) || labels)`.
     #[must_use]
     pub fn tag(&self, sid: &[u8; 32]) -> [u8; 32] {
         let mut hash = TagHash::new(sid, self.instance);
@@ -237,12 +238,12 @@ impl EvaluatedOutputs {
         hash.finish()
     }
 
-    /// Returns the output bits. With a check in `info` every label is compared with the hash of
-    /// its value, in constant time.
+    /// Returns the output bits. If `info` has a check, every label is compared with the hash of its
+    /// value, in constant time.
     ///
     /// # Errors
-    /// [`GarbleError::DecodeLength`] where `info` is for another program,
-    /// [`GarbleError::OutputRejected`].
+    /// [`GarbleError::DecodeLength`] if `info` is for another program;
+    /// [`GarbleError::OutputRejected`] if a label fails the check.
     pub fn decode(&self, info: &DecodeInfo, sid: &[u8; 32]) -> Result<Bits, GarbleError> {
         let mut outputs = constant_outputs(&self.program);
         let hashed = info.checks.as_ref().map_or(self.labels.len(), Vec::len);
@@ -276,7 +277,8 @@ impl EvaluatedOutputs {
     }
 }
 
-/// The output bits that have a label: position and whether they negate the bit in the slot.
+/// Returns the output bits that have a label: their positions, and whether they negate the bit in
+/// the slot.
 fn slot_outputs(program: &Program) -> impl Iterator<Item = (usize, bool)> + '_ {
     (program.outputs().iter().enumerate()).filter_map(|(bit, output)| match *output {
         OutputBit::Slot { invert, .. } => Some((bit, invert)),
@@ -284,14 +286,15 @@ fn slot_outputs(program: &Program) -> impl Iterator<Item = (usize, bool)> + '_ {
     })
 }
 
-/// The outputs with only the constant ones filled in.
+/// Returns the output bits with the constants set and all other bits 0.
 fn constant_outputs(program: &Program) -> Bits {
     (program.outputs().iter())
         .map(|output| matches!(output, OutputBit::Constant(true)))
         .collect()
 }
 
-/// Labels by value of the output bit, from labels by value of the slot.
+/// Returns labels indexed by the value of the output bit, from labels indexed by the value of the
+/// slot.
 fn by_output_value(pair: &[Label; 2], invert: bool) -> [Label; 2] {
     if invert { [pair[1], pair[0]] } else { *pair }
 }
@@ -305,7 +308,7 @@ fn split_pair(pair: &[u8; 2 * CHECK_BYTES]) -> [[u8; CHECK_BYTES]; 2] {
 /// The hash of all active output labels.
 struct TagHash(Sha256);
 
-// It keeps a block of them.
+// SHA-256 buffers a block of labels, so it must be wiped on drop.
 const _: () = {
     const fn wiped_on_drop<T: zeroize::ZeroizeOnDrop>() {}
     wiped_on_drop::<Sha256>();

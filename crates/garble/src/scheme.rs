@@ -1,4 +1,4 @@
-//! The garbling schemes and their public parameters.
+//! Garbling schemes and their public parameters.
 
 use std::{fmt, str::FromStr};
 
@@ -6,25 +6,26 @@ use rand::CryptoRng;
 
 use crate::GarbleError;
 
-/// A garbling scheme: what an AND and an XOR gate cost on the wire, and on what assumption.
+/// A garbling scheme: the cost of AND and XOR gates, and the assumption about AES.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Scheme {
-    /// Half gates (Zahur, Rosulek, Evans 2015) with a re-keyed hash: XOR is free, AND is 32 bytes.
-    /// AES as an ideal cipher; the default.
+    /// Half gates (Zahur, Rosulek, Evans 2015) with a re-keyed hash; XOR is free, AND is 32 bytes.
+    /// Models AES as an ideal cipher. This is the default.
     HalfGates,
-    /// Half gates with one public AES key for everybody: fastest on the CPU, security decays with
-    /// the number of gates ever garbled. AES as an ideal permutation.
+    /// Half gates with one public AES key for all sessions. It is the fastest on the CPU, but its
+    /// security decreases with the total number of gates ever garbled. Models AES as an ideal
+    /// permutation.
     FixedKey,
-    /// Gueron, Lindell, Nof, Pinkas 2015: XOR is 16 bytes, AND is 32 bytes and 4 bits. AES as a
-    /// pseudorandom function, nothing more.
+    /// Gueron, Lindell, Nof, Pinkas 2015; XOR is 16 bytes, AND is 32 bytes and 4 bits. Assumes only
+    /// that AES is a pseudorandom function.
     Prf,
-    /// Three halves (Rosulek, Roy 2021): XOR is free, AND is 24 bytes and 5 bits. AES as an ideal
-    /// cipher.
+    /// Three halves (Rosulek, Roy 2021); XOR is free, AND is 24 bytes and 5 bits. Models AES as an
+    /// ideal cipher.
     ThreeHalves,
 }
 
 impl Scheme {
-    /// All schemes in the order of their codes.
+    /// All schemes, ordered by their codes.
     pub const ALL: [Self; 4] = [
         Self::HalfGates,
         Self::FixedKey,
@@ -32,7 +33,7 @@ impl Scheme {
         Self::ThreeHalves,
     ];
 
-    /// Returns the number that stands for the scheme in messages.
+    /// Returns the code of the scheme in messages.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -43,26 +44,27 @@ impl Scheme {
         }
     }
 
-    /// Returns the scheme a number stands for.
+    /// Returns the scheme with a code.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|scheme| scheme.code() == code)
     }
 
-    /// Says whether XOR gates cost nothing and the two labels of every wire differ by one offset.
+    /// Returns whether XOR gates are free, so that the two labels of every wire differ by one
+    /// offset.
     #[must_use]
     pub const fn is_free_xor(self) -> bool {
         !matches!(self, Self::Prf)
     }
 
-    /// Says whether the garbler sends labels for its own inputs. Where it does not, both parties
-    /// derive them from [`Params::input_seed`].
+    /// Returns whether the garbler sends labels for its own inputs. If not, both parties derive
+    /// them from [`Params::input_seed`].
     #[must_use]
     pub const fn sends_garbler_labels(self) -> bool {
         !self.is_free_xor()
     }
 
-    /// Returns the bytes of ciphertext of an AND gate.
+    /// Returns the number of ciphertext bytes of an AND gate.
     #[must_use]
     pub const fn and_bytes(self) -> usize {
         match self {
@@ -71,7 +73,7 @@ impl Scheme {
         }
     }
 
-    /// Returns the bits of an AND gate that travel in the trailer of its chunk.
+    /// Returns the number of bits of an AND gate in the trailer of its chunk.
     #[must_use]
     pub const fn and_bits(self) -> usize {
         match self {
@@ -81,14 +83,14 @@ impl Scheme {
         }
     }
 
-    /// Returns the bytes of ciphertext of an XOR gate.
+    /// Returns the number of ciphertext bytes of an XOR gate.
     #[must_use]
     pub const fn xor_bytes(self) -> usize {
         if self.is_free_xor() { 0 } else { 16 }
     }
 
-    /// Returns the bytes of the tables of so many gates, without what rounding up the bits of each chunk adds. A
-    /// number too large for the type is `u64::MAX`.
+    /// Returns the number of table bytes for the given numbers of gates, without the rounding of
+    /// each chunk's trailer. The result saturates at `u64::MAX`.
     #[must_use]
     pub const fn table_bytes(self, and_gates: u64, xor_gates: u64) -> u64 {
         let rows = and_gates
@@ -97,7 +99,7 @@ impl Scheme {
         rows.saturating_add(and_gates.saturating_mul(self.and_bits() as u64).div_ceil(8))
     }
 
-    /// Tweaks one gate uses up.
+    /// Returns the number of tweaks per gate.
     pub(crate) const fn tweaks_per_gate(self) -> u64 {
         match self {
             Self::HalfGates | Self::FixedKey => 2,
@@ -106,7 +108,7 @@ impl Scheme {
         }
     }
 
-    /// Labels the garbler keeps per slot.
+    /// Returns the number of labels that the garbler keeps per slot.
     pub(crate) const fn labels_per_slot(self) -> usize {
         if self.is_free_xor() { 1 } else { 2 }
     }
@@ -140,34 +142,34 @@ impl FromStr for Scheme {
     }
 }
 
-/// The public parameters of one garbling: the same at both parties, chosen by the garbler and sent
-/// in its hello.
+/// The public parameters of a garbling. The garbler chooses them and sends them in its hello; both
+/// parties use the same.
 ///
-/// The random parts must be fresh for every [`Seed`](crate::Seed): two garblings that share a start
-/// value weaken each other.
+/// The random parts must be fresh for every [`Seed`](crate::Seed): two garblings with the same
+/// start value weaken each other.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Params {
     /// The scheme.
     pub scheme: Scheme,
-    /// Gate tweaks that share one AES key under [`Scheme::HalfGates`]: a power of two from 1
-    /// (default, a fresh key for every half gate) to 2^20. A period of `P` costs `log2(P)` bits of
-    /// security and saves the key schedules. 1 under all other schemes.
+    /// Number of gate tweaks that share one AES key under [`Scheme::HalfGates`]: a power of two
+    /// from 1 to 2^20. The default, 1, uses a fresh key for every half gate. A period of `P` costs
+    /// `log2(P)` bits of security and saves key schedules. It is 1 under all other schemes.
     pub rekey_period: u32,
-    /// The value gate keys start from, `S`: random, unused by [`Scheme::FixedKey`] and
+    /// The random start value `S` of the gate keys; unused by [`Scheme::FixedKey`] and
     /// [`Scheme::Prf`].
     pub start: [u8; 16],
-    /// The value that separates sessions in PRF inputs: random, used by [`Scheme::Prf`] only.
+    /// The random nonce that separates sessions in PRF inputs; used only by [`Scheme::Prf`].
     pub nonce: u64,
-    /// What the active labels of the garbler's inputs are expanded from under free-XOR schemes:
-    /// random, unused by [`Scheme::Prf`].
+    /// The random seed from which the active labels of the garbler's inputs are expanded under
+    /// free-XOR schemes; unused by [`Scheme::Prf`].
     pub input_seed: [u8; 16],
 }
 
 impl Params {
-    /// The longest re-key period.
+    /// The largest re-key period.
     pub const MAX_REKEY_PERIOD: u32 = 1 << 20;
 
-    /// Draws the random parts.
+    /// Returns parameters with fresh random parts.
     pub fn random(scheme: Scheme, rekey_period: u32, rng: &mut impl CryptoRng) -> Self {
         let mut params = Self {
             scheme,
@@ -181,10 +183,10 @@ impl Params {
         params
     }
 
-    /// Checks what a peer may have chosen wrongly.
+    /// Checks the values that a peer may have chosen wrongly.
     ///
     /// # Errors
-    /// [`GarbleError::RekeyPeriod`].
+    /// [`GarbleError::RekeyPeriod`] if the period does not fit the scheme.
     pub fn validate(&self) -> Result<(), GarbleError> {
         let longest = match self.scheme {
             Scheme::HalfGates => Self::MAX_REKEY_PERIOD,

@@ -1,4 +1,4 @@
-//! The garbler's secret and everything expanded from it.
+//! The garbler's secret and the values expanded from it.
 
 use aes::cipher::Array;
 use rand::Rng;
@@ -9,18 +9,18 @@ use crate::{
     engine::{Block, Schedule},
 };
 
-/// The secret of one garbling: the offset, all labels and all random bits are expanded from it.
+/// The secret of one garbling, from which the offset, all labels and all random bits are expanded.
 ///
-/// One seed serves one [`Garbler`](crate::Garbler): a seed that garbles two circuits gives the
-/// evaluator both labels of a wire, and with them every input. Wiped on drop.
+/// Use a seed for one [`Garbler`](crate::Garbler) only. A seed that garbles two circuits reveals
+/// both labels of a wire to the evaluator, and thereby every input. Wiped on drop.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct Seed([u8; 32]);
 
 impl Seed {
-    /// Draws a fresh seed from the generator of the `rand` crate that the operating system seeds.
+    /// Returns a fresh seed from the `rand` crate's generator, which the operating system seeds.
     ///
     /// # Panics
-    /// If the operating system has no randomness to give.
+    /// If the operating system cannot provide randomness.
     #[must_use]
     pub fn random() -> Self {
         let mut seed = Self([0; 32]);
@@ -28,16 +28,16 @@ impl Seed {
         seed
     }
 
-    /// Takes a seed from outside, for tests and benchmarks that must be reproducible.
+    /// Returns a seed with a given value, for reproducible tests and benchmarks.
     ///
-    /// Using one seed twice is fatal, see [`Seed`].
+    /// Using one seed twice breaks security, see [`Seed`].
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 }
 
-/// What a pseudorandom block is for; byte 15 of the AES input.
+/// The purpose of a pseudorandom block, which is byte 15 of the AES input.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 pub(crate) enum Purpose {
@@ -45,23 +45,25 @@ pub(crate) enum Purpose {
     Delta = 0x10,
     /// The label of value 0 of an evaluator's input bit.
     EvaluatorZero = 0x11,
-    /// The label of value 1 of an evaluator's input bit, where there is no offset.
+    /// The label of value 1 of an evaluator's input bit, for schemes without an offset.
     EvaluatorOne = 0x12,
-    /// The labels of a garbler's input bit, where they are sent.
+    /// The label of value 0 of a garbler's input bit, if labels are sent.
     GarblerZero = 0x13,
+    /// The label of value 1 of a garbler's input bit, for schemes without an offset.
     GarblerOne = 0x14,
-    /// Random bits, one per gate: the first dice of three-halves, the permute bits of prf.
-    FirstDice = 0x15,
-    /// The second dice of three-halves.
-    SecondDice = 0x16,
+    /// One random bit per gate: `rho0` of three-halves, the permute bits of prf.
+    FirstGateBits = 0x15,
+    /// One random bit per gate: `rho1` of three-halves.
+    SecondGateBits = 0x16,
 }
 
-/// Random-access pseudorandom labels and bits: AES-256 under the seed, a different input block for
-/// every value.
+/// A pseudorandom generator of labels and bits with random access: AES-256 under the seed, with a
+/// different input block for every value.
 ///
-/// Input of a label: bytes 0-7 the instance, bytes 8-11 the position among one party's input bits,
-/// byte 15 the [`Purpose`]. Input of 128 bits for gates: bytes 0-7 the block number. All integers
-/// are little-endian, all other bytes zero.
+/// The input block of a label has the instance in bytes 0-7, the position among one party's input
+/// bits in bytes 8-11 and the [`Purpose`] in byte 15. The input block of 128 random bits for gates
+/// has the block number in bytes 0-7 and the [`Purpose`] in byte 15. All integers are
+/// little-endian, all other bytes zero.
 pub(crate) struct SecretPrg(Schedule);
 
 impl SecretPrg {
@@ -69,7 +71,7 @@ impl SecretPrg {
         Self(Schedule::aes256(&seed.0))
     }
 
-    /// Returns the offset: its colour is set, so that the two labels of a wire differ in colour.
+    /// Returns the offset. Its colour is 1, so that the two labels of a wire differ in colour.
     pub(crate) fn delta(&self) -> Label {
         let mut delta = [Label::ZERO];
         let scratch = &mut Scratch::default();
@@ -80,12 +82,13 @@ impl SecretPrg {
         delta[0].with_colour(true)
     }
 
-    /// Returns the key of everything.
+    /// Returns the AES schedule of the seed.
     pub(crate) fn schedule(&self) -> &Schedule {
         &self.0
     }
 
-    /// Hands out the labels of positions for one purpose, those of all instances together, with what came with their position.
+    /// Calls `each` with the labels of a position in all instances, for one purpose, and with the
+    /// tag passed along with the position.
     pub(crate) fn labels<T: Copy + Default>(
         &self,
         purpose: Purpose,
@@ -98,10 +101,11 @@ impl SecretPrg {
     }
 }
 
-/// The widest back end of the `aes` crate needs so many blocks in a call for its full speed.
+/// Number of blocks per call at which the widest back end of the `aes` crate reaches its full
+/// speed.
 pub(crate) const BLOCKS_AT_ONCE: usize = 64;
 
-/// Instances whose labels are made together, one or [`LANES`](crate::LANES).
+/// Instances whose labels are generated together, one or [`LANES`](crate::LANES).
 #[derive(Clone, Copy)]
 pub(crate) struct Instances {
     pub(crate) first: u64,
@@ -117,8 +121,8 @@ impl Instances {
     }
 }
 
-/// Blocks on their way through a cipher, and the labels that they become; wiped on drop, which takes longer than to fill a few of
-/// them.
+/// Buffers for blocks and the resulting labels; wiped on drop. It is reused, because wiping takes
+/// longer than filling a few blocks.
 pub(crate) struct Scratch {
     blocks: [Block; BLOCKS_AT_ONCE],
     labels: [Label; BLOCKS_AT_ONCE],
@@ -142,8 +146,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Hands out the labels that a key makes of positions for one domain, those of all instances together, with what came with their
-/// position.
+/// Calls `each` with the labels of a position in all instances, encrypted under `schedule` with a
+/// domain separator, and with the tag passed along with the position.
 pub(crate) fn expand_labels<T: Copy + Default>(
     schedule: &Schedule,
     domain: u8,
@@ -179,39 +183,39 @@ pub(crate) fn expand_labels<T: Copy + Default>(
     }
 }
 
-/// The input block of a label: its bytes 0-7, and its bytes 8-15.
+/// Returns the input block of a label, as bytes 0-7 and bytes 8-15.
 #[inline(always)]
 pub(crate) fn label_words(domain: u8, instance: u64, position: u32) -> [u64; 2] {
     [instance, u64::from(domain) << 56 | u64::from(position)]
 }
 
-/// One secret random bit per gate, by gate id.
-pub(crate) struct Dice {
+/// A stream of secret random bits, one per gate id.
+pub(crate) struct RandomBits {
     purpose: Purpose,
-    /// Number of the first word held.
+    /// The index of the first word held.
     first: Option<u64>,
-    words: [u64; DICE_WORDS],
+    words: [u64; RANDOM_WORDS],
 }
 
-/// Words of random bits made at a time.
-const DICE_WORDS: usize = 16;
+/// Number of 64-bit words of random bits that are generated at a time.
+const RANDOM_WORDS: usize = 16;
 
-impl Dice {
+impl RandomBits {
     pub(crate) fn new(purpose: Purpose) -> Self {
         Self {
             purpose,
             first: None,
-            words: [0; DICE_WORDS],
+            words: [0; RANDOM_WORDS],
         }
     }
 
-    /// Dice that show `value` for all gates below 1024.
+    /// Returns bits that are all `value`, for gates below 1024.
     #[cfg(test)]
-    pub(crate) fn loaded(value: bool) -> Self {
+    pub(crate) fn constant(value: bool) -> Self {
         Self {
-            purpose: Purpose::FirstDice,
+            purpose: Purpose::FirstGateBits,
             first: Some(0),
-            words: [u64::from(value).wrapping_neg(); DICE_WORDS],
+            words: [u64::from(value).wrapping_neg(); RANDOM_WORDS],
         }
     }
 
@@ -226,7 +230,7 @@ impl Dice {
     }
 
     fn word(&mut self, prg: &SecretPrg, index: u64) -> u64 {
-        let first = index - index % DICE_WORDS as u64;
+        let first = index - index % RANDOM_WORDS as u64;
         if self.first != Some(first) {
             self.fill(prg, first);
         }
@@ -235,7 +239,7 @@ impl Dice {
 
     #[cold]
     fn fill(&mut self, prg: &SecretPrg, first: u64) {
-        let mut blocks = [Array([0; 16]); DICE_WORDS / 2];
+        let mut blocks = [Array([0; 16]); RANDOM_WORDS / 2];
         for (i, block) in blocks.iter_mut().enumerate() {
             block[..8].copy_from_slice(&(first / 2 + i as u64).to_le_bytes());
             block[15] = self.purpose as u8;
@@ -251,7 +255,7 @@ impl Dice {
     }
 }
 
-impl Drop for Dice {
+impl Drop for RandomBits {
     fn drop(&mut self) {
         self.words.zeroize();
     }
@@ -264,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_do_not_depend_on_how_positions_are_cut() {
+    fn labels_do_not_depend_on_the_ranges_requested() {
         let prg = SecretPrg::new(&Seed::from_bytes([7; 32]));
         let labels = |range: std::ops::Range<u32>| {
             let mut labels = Vec::new();
@@ -288,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_do_not_depend_on_what_is_made_together() {
+    fn labels_do_not_depend_on_the_number_of_lanes() {
         let prg = SecretPrg::new(&Seed::from_bytes([7; 32]));
         let scratch = &mut Scratch::default();
         let labels = |instances: Instances, scratch: &mut Scratch| {
@@ -341,12 +345,12 @@ mod tests {
     }
 
     #[test]
-    fn dice_do_not_depend_on_where_they_are_read_from() {
+    fn random_bits_do_not_depend_on_the_order_of_reading() {
         let prg = SecretPrg::new(&Seed::from_bytes([9; 32]));
-        let mut forward = Dice::new(Purpose::FirstDice);
+        let mut forward = RandomBits::new(Purpose::FirstGateBits);
         let bits: Vec<u32> = (0..3000).map(|id| forward.eight(&prg, id) & 1).collect();
         for id in (0..2900).rev() {
-            let byte = Dice::new(Purpose::FirstDice).eight(&prg, id);
+            let byte = RandomBits::new(Purpose::FirstGateBits).eight(&prg, id);
             let expected = (0..8).fold(0, |byte, i| byte | bits[id as usize + i] << i);
             assert_eq!(byte, expected, "gate {id}");
         }
@@ -354,7 +358,7 @@ mod tests {
         assert!((1300..1700).contains(&ones), "{ones} of 3000 bits are set");
         assert_ne!(
             forward.eight(&prg, 0),
-            Dice::new(Purpose::SecondDice).eight(&prg, 0)
+            RandomBits::new(Purpose::SecondGateBits).eight(&prg, 0)
         );
     }
 

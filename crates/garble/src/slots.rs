@@ -1,4 +1,4 @@
-//! Memory for labels that begins where a cache line does.
+//! Memory for labels, aligned to cache lines.
 
 use std::ops::{Deref, DerefMut};
 
@@ -6,14 +6,14 @@ use zeroize::Zeroizing;
 
 use crate::Label;
 
-/// Bytes of a cache line, and of the widest register.
-const LINE: usize = 64;
+/// Size of a cache line and of the widest register, in bytes.
+const CACHE_LINE: usize = 64;
 
-/// Labels, the first of which is at a multiple of 64 bytes. Wiped on drop.
+/// Labels, the first of which is aligned to 64 bytes. Wiped on drop.
 ///
-/// A vector of labels of eight instances is then two whole lines. Vectors that lie across lines
-/// cost the division of every load and store, and labels just written cannot be passed on to
-/// the gate that waits for them: serial circuits become up to twice as slow.
+/// The labels of eight instances then fill exactly two cache lines. Unaligned vectors would split
+/// every load and store, and store-to-load forwarding to the next gate would fail: serial circuits
+/// become up to twice as slow.
 #[derive(Default)]
 pub(crate) struct Slots {
     memory: Zeroizing<Vec<Label>>,
@@ -22,12 +22,12 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Makes `len` labels, all zero.
+    /// Returns `len` labels, all zero.
     pub(crate) fn zero(len: usize) -> Self {
-        let spare = LINE / Label::BYTES - 1;
+        let spare = CACHE_LINE / Label::BYTES - 1;
         let memory = Zeroizing::new(vec![Label::ZERO; len + spare]);
-        // At most `spare`, unless the address is not known; speed alone depends on it.
-        let start = memory.as_ptr().align_offset(LINE).min(spare);
+        // At most `spare`, unless the alignment cannot be computed, which affects only speed.
+        let start = memory.as_ptr().align_offset(CACHE_LINE).min(spare);
         Self { memory, start, len }
     }
 }
@@ -53,12 +53,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_begin_at_a_line_and_are_all_there() {
+    fn labels_are_aligned_to_cache_lines() {
         assert!(Slots::default().is_empty());
         for len in [1, 2, 3, 8, 1000] {
             let mut slots = Slots::zero(len);
             assert_eq!(slots.len(), len);
-            assert_eq!(slots.as_ptr() as usize % LINE, 0);
+            assert_eq!(slots.as_ptr() as usize % CACHE_LINE, 0);
             slots[len - 1] = Label(1);
             assert_eq!(slots.iter().filter(|label| label.0 != 0).count(), 1);
         }

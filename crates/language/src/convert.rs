@@ -1,4 +1,4 @@
-//! From the circuit of the language to ours.
+//! Converts a circuit of the language's compiler to a [`Circuit`].
 
 use garble_lang::{
     TypedFnDef,
@@ -9,14 +9,14 @@ use transpute_circuit::{Circuit, Gate, Op, Wire};
 
 use crate::{Compiled, LanguageError, Panics, layout::Layout};
 
-/// What comes before the result among the outputs of the language: whether the program has panicked, why, and the start and
-/// end of the place in lines and columns, of 32 bits each.
+/// The number of outputs before the result: a panic flag, the reason, and the start and end of the
+/// place as line and column, of 32 bits each.
 const PANIC_BITS: usize = 1 + 5 * 32;
 
-/// Wires of ours that are not there yet.
-const NONE: Wire = Wire::MAX;
+/// Placeholder for a wire that has not been converted yet.
+const UNCONVERTED: Wire = Wire::MAX;
 
-/// Converts a circuit that was compiled from `function`.
+/// Converts the circuit that was compiled from `function`.
 pub(crate) fn convert(
     source: &Source,
     function: &TypedFnDef,
@@ -55,7 +55,7 @@ pub(crate) fn convert(
     let mut output_widths = vec![result.len() as u32];
     let mut outputs = vec![function.ty.to_string()];
     let mut conversion = Conversion::new(source, &orders);
-    // Wire 0 of the outputs says whether.
+    // The first output is the panic flag; it is the constant 0 if the program cannot panic.
     if panics == Panics::Output && panic[0] != conversion.zero {
         wanted.push(panic[0]);
         output_widths.push(1);
@@ -73,7 +73,8 @@ pub(crate) fn convert(
     })
 }
 
-/// Returns names and types of the input values: of a single array each element is one, and else each parameter.
+/// Returns names and types of the input values: the elements of the array if it is the only
+/// parameter, else the parameters.
 fn input_values(function: &TypedFnDef, count: usize) -> Vec<(String, &Type)> {
     if let [ParamDef { name, ty, .. }] = &function.params[..]
         && let Type::Array(element, _) | Type::ArrayConst(element, _) = ty
@@ -91,16 +92,16 @@ fn fault(problem: String) -> LanguageError {
     LanguageError::Fault(problem)
 }
 
-/// Gates that outputs need, in the order in which they are come upon from the outputs.
+/// The gates that outputs depend on, in depth-first order from the outputs.
 ///
-/// The compiler goes through hash tables, so the order of its own need not be the same the next time; but two parties compare
-/// their circuits gate by gate.
+/// The two parties compare their circuits gate by gate, so the order must be deterministic. The
+/// order of the compiler is not, because it iterates over hash tables.
 struct Conversion<'a> {
     source: &'a Source,
     input_bits: usize,
-    /// The wire of the language that is always 0; the next one is always 1.
+    /// The language's wire with the constant 0; the next wire has the constant 1.
     zero: usize,
-    /// Our wires for those of the language.
+    /// The converted wire of each wire of the language.
     wires: Vec<Wire>,
     gates: Vec<Gate>,
 }
@@ -108,7 +109,7 @@ struct Conversion<'a> {
 impl<'a> Conversion<'a> {
     fn new(source: &'a Source, orders: &[Vec<usize>]) -> Self {
         let input_bits = orders.iter().map(Vec::len).sum();
-        let mut wires = vec![NONE; input_bits + source.gates.len()];
+        let mut wires = vec![UNCONVERTED; input_bits + source.gates.len()];
         let mut start = 0;
         for order in orders {
             for (ours, theirs) in order.iter().enumerate() {
@@ -125,19 +126,20 @@ impl<'a> Conversion<'a> {
         }
     }
 
-    /// Returns our wire for one of the language, and makes the gates before it that are not there yet.
+    /// Returns the converted wire of a wire of the language, after adding the gates that it depends
+    /// on.
     fn wire(&mut self, wanted: usize) -> Result<Wire, LanguageError> {
         let mut stack = vec![wanted];
         while let Some(&wire) = stack.last() {
             if *(self.wires.get(wire)).ok_or_else(|| fault(format!("there is no wire {wire}")))?
-                != NONE
+                != UNCONVERTED
             {
                 stack.pop();
                 continue;
             }
             let (op, operands) = self.gate(wire)?;
-            let missing =
-                (operands.into_iter().flatten()).find(|&operand| self.wires[operand] == NONE);
+            let missing = (operands.into_iter().flatten())
+                .find(|&operand| self.wires[operand] == UNCONVERTED);
             if let Some(operand) = missing {
                 stack.push(operand);
                 continue;
@@ -150,12 +152,12 @@ impl<'a> Conversion<'a> {
         Ok(self.wires[wanted])
     }
 
-    /// Returns what a wire of the language is, with operands that come before it.
+    /// Returns the operation and operands of a wire of the language; operands come before the wire.
     fn gate(&self, wire: usize) -> Result<(Op, [Option<usize>; 2]), LanguageError> {
         let gate = wire.checked_sub(self.input_bits);
         let gate = gate.and_then(|gate| self.source.gates.get(gate));
         let (op, operands) = match gate {
-            // It makes its constants of inputs, which a function without any does not have.
+            // The compiler derives constants from inputs, which a function without inputs lacks.
             Some(_) if wire == self.zero => (Op::Zero, [None, None]),
             Some(_) if wire == self.zero + 1 => (Op::One, [None, None]),
             Some(&SourceGate::Xor(a, b)) => (Op::Xor, [Some(a), Some(b)]),

@@ -1,4 +1,4 @@
-//! The order in which structs declare their fields, which the compiler of the language forgets: it sorts them by name.
+//! The declaration order of struct fields, which the compiler loses by sorting them by name.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,8 @@ use garble_lang::{
     token::{Token, TokenEnum},
 };
 
-/// Returns the names of the fields of each struct, in order. What the compiler does not take may be missing.
+/// Returns the names of each struct's fields in declaration order. Structs with syntax errors may
+/// be missing.
 pub(crate) fn fields(source: &str) -> HashMap<String, Vec<String>> {
     let mut structs = HashMap::new();
     let Ok(tokens) = scan(source) else {
@@ -23,7 +24,7 @@ pub(crate) fn fields(source: &str) -> HashMap<String, Vec<String>> {
         };
         let mut fields = Vec::new();
         while let Some(token) = tokens.next_if(|token| **token != TokenEnum::RightBrace) {
-            // Types have no colons.
+            // A colon always follows a field name: types contain none.
             if let (TokenEnum::Identifier(field), Some(TokenEnum::Colon)) = (token, tokens.peek()) {
                 fields.push(field.clone());
             }

@@ -1,4 +1,4 @@
-//! Why there is no circuit, with the place in the source.
+//! Compilation errors, with their place in the source.
 
 use std::io;
 
@@ -11,69 +11,69 @@ use transpute_circuit::CircuitError;
 
 use crate::MAX_SOURCE_BYTES;
 
-/// The most characters of a message that are shown: some hold whole types.
-const MAX_MESSAGE: usize = 300;
+/// The largest number of characters shown of a compiler message: some messages contain whole types.
+const MAX_MESSAGE_CHARS: usize = 300;
 
-/// Why a source cannot be compiled.
+/// The reason why a source cannot be compiled.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LanguageError {
-    /// The source is not what the language wants.
+    /// The source has an error.
     #[error("{line}:{column}: {problem}{}", more(*others))]
     Source {
         /// Line number, from 1.
         line: usize,
         /// Column, in characters from 1.
         column: usize,
-        /// What is wrong there, in one line.
+        /// The error at that place, in one line.
         problem: String,
-        /// How many mistakes there are besides.
+        /// The number of further errors.
         others: usize,
     },
     /// The source is too long.
     #[error("a source has at most {MAX_SOURCE_BYTES} bytes, not {found}")]
     TooLong {
-        /// Its length in bytes.
+        /// The length of the source in bytes.
         found: usize,
     },
-    /// A type holds itself.
-    #[error("type {name} holds itself")]
+    /// A type contains itself.
+    #[error("type {name} contains itself")]
     Recursive {
         /// The type.
         name: String,
     },
-    /// A parameter or result is too wide.
-    #[error("a value of type {ty} has more than {most} bits")]
+    /// A parameter or the result is too wide.
+    #[error("a value of type {ty} has more than {limit} bits")]
     TooWide {
         /// The type.
         ty: String,
-        /// The most bits of a value.
-        most: usize,
+        /// The largest number of bits of a value.
+        limit: usize,
     },
-    /// There is no function of that name.
+    /// No function has the given name.
     #[error("there is no function {name:?}; there are {}", known.join(", "))]
     Function {
-        /// What was asked for.
+        /// The name given.
         name: String,
-        /// Those there are.
+        /// The names of all functions.
         known: Vec<String>,
     },
-    /// A constant is wrong.
+    /// A constant cannot be set.
     #[error("constant {constant}: {problem}")]
     Constant {
         /// The constant, as `PARTY::NAME`.
         constant: String,
-        /// What is wrong with it.
+        /// The error of the constant.
         problem: String,
     },
-    /// The compiler of the language has panicked. That is a fault of it, whatever the source.
-    #[error("the compiler of the language fails: {0}")]
+    /// The compiler panicked or returned an invalid result, which is a bug in it for any source.
+    #[error("the compiler of the language failed: {0}")]
     Fault(String),
-    /// The circuit that came of it is none of ours.
-    #[error("the compiler of the language made no circuit")]
+    /// The converted circuit is invalid.
+    #[error("the compiler of the language returned an invalid circuit")]
     Circuit(#[from] CircuitError),
-    /// There is no thread for the compiler.
-    #[error("cannot start the compiler")]
+    /// The compiler's thread cannot be started.
+    #[error("cannot start the thread of the compiler")]
     Thread(#[from] io::Error),
 }
 
@@ -86,7 +86,7 @@ fn more(others: usize) -> String {
 }
 
 impl LanguageError {
-    /// Tells the first mistake.
+    /// Returns the first error of the compiler.
     pub(crate) fn of(error: impl Into<Error>) -> Self {
         match error.into() {
             Error::CompileTimeError(error) => Self::first_of(places(error)),
@@ -104,11 +104,12 @@ impl LanguageError {
     }
 
     fn first_of(mut mistakes: Vec<(Option<MetaInfo>, String)>) -> Self {
-        // Those without a place last. Stable, so that of the same place the first one is told.
+        // Errors without a place come last. The sort is stable, so the first error at a place stays
+        // first.
         mistakes.sort_by_key(|(place, _)| place.map_or((usize::MAX, 0), |place| place.start));
         let others = mistakes.len().saturating_sub(1);
         let Some((place, problem)) = mistakes.into_iter().next() else {
-            return Self::Fault("it does not say what is wrong".to_owned());
+            return Self::Fault("it reported no error".to_owned());
         };
         match place {
             Some(place) => Self::Source {
@@ -145,15 +146,15 @@ fn places(error: CompileTimeError) -> Vec<(Option<MetaInfo>, String)> {
     }
 }
 
-/// Puts a message on one line of limited length.
+/// Joins a message to one line of limited length.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     let line = words.join(" ");
-    if line.chars().count() <= MAX_MESSAGE {
+    if line.chars().count() <= MAX_MESSAGE_CHARS {
         return line;
     }
     line.chars()
-        .take(MAX_MESSAGE)
+        .take(MAX_MESSAGE_CHARS)
         .chain("...".chars())
         .collect()
 }

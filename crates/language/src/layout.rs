@@ -1,4 +1,4 @@
-//! Where the bits of values are: in the order of the language, and in ours.
+//! The bit layout of values: in the order of the language, and in the order of circuits.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,17 @@ use garble_lang::{
 
 use crate::LanguageError;
 
-/// The most bits of a value: what files of circuits may have of all of them.
-const MAX_BITS: usize = 1 << 24;
+/// The largest number of bits of a value: the default limit on all input bits of a circuit file.
+const MAX_VALUE_BITS: usize = 1 << 24;
 
-/// How wide types are.
+/// Computes the widths and bit orders of types.
 pub(crate) struct Layout<'a> {
     program: &'a TypedProgram,
-    /// The lengths of arrays that constants give.
+    /// The array lengths that constants define.
     sizes: &'a HashMap<String, usize>,
-    /// The fields of structs as they were declared; the program has them sorted by name.
+    /// The struct fields in declaration order; the program has them sorted by name.
     declared: &'a HashMap<String, Vec<String>>,
-    /// Widths of structs and enums; nothing for those under way.
+    /// Widths of structs and enums; `None` while a width is being computed.
     known: HashMap<String, Option<usize>>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Returns how many bits a value has.
+    /// Returns the number of bits of a value.
     pub(crate) fn width(&mut self, ty: &Type) -> Result<usize, LanguageError> {
         let width = match ty {
             Type::Bool | Type::Unsigned(_) | Type::Signed(_) => number_width(ty),
@@ -51,10 +51,10 @@ impl<'a> Layout<'a> {
             Type::Struct(name) | Type::Enum(name) => self.definition(name, ty)?,
             Type::Fn(..) | Type::UntypedTopLevelDefinition(..) => return Err(no_bits(ty)),
         };
-        if width > MAX_BITS {
+        if width > MAX_VALUE_BITS {
             return Err(LanguageError::TooWide {
                 ty: ty.to_string(),
-                most: MAX_BITS,
+                limit: MAX_VALUE_BITS,
             });
         }
         Ok(width)
@@ -90,18 +90,19 @@ impl<'a> Layout<'a> {
         Ok(width)
     }
 
-    /// Returns how many bits the fields of the largest variant have.
+    /// Returns the number of bits of the fields of the largest variant.
     fn fields_width(&mut self, definition: &EnumDef) -> Result<usize, LanguageError> {
-        (definition.variants.iter()).try_fold(0, |most: usize, variant| {
+        (definition.variants.iter()).try_fold(0, |max: usize, variant| {
             Ok(match variant {
-                Variant::Unit(_) => most,
-                Variant::Tuple(_, fields) => most.max(self.sum(fields)?),
+                Variant::Unit(_) => max,
+                Variant::Tuple(_, fields) => max.max(self.sum(fields)?),
             })
         })
     }
 
-    /// Refuses types that hold themselves, and parameters and results that are too wide: the compiler would go on for
-    /// ever, or nearly. Types whose widths depend on constants are let through.
+    /// Rejects types that contain themselves, and parameters and results that are too wide, since
+    /// the compiler would take very long or not terminate. Types whose widths depend on constants
+    /// pass.
     pub(crate) fn check_types<'t>(
         &mut self,
         values: impl IntoIterator<Item = &'t Type>,
@@ -110,11 +111,11 @@ impl<'a> Layout<'a> {
         let structs = program.struct_defs.keys().cloned().map(Type::Struct);
         let enums = program.enum_defs.keys().cloned().map(Type::Enum);
         for ty in structs.chain(enums) {
-            // One that is used nowhere may have any width.
+            // A type that no value uses may have any width.
             if let Err(error @ LanguageError::Recursive { .. }) = self.width(&ty) {
                 return Err(error);
             }
-            // What failed half-way is none that holds itself.
+            // Remove types whose computation failed, which are not recursive.
             self.known.retain(|_, width| width.is_some());
         }
         for ty in values {
@@ -125,14 +126,15 @@ impl<'a> Layout<'a> {
         Ok(())
     }
 
-    /// Returns the order of ours: which bit of the language's value each of our bits is.
+    /// Returns the bit order of a circuit value: for each of its bits, the index of that bit in the
+    /// language.
     pub(crate) fn order(&mut self, ty: &Type) -> Result<Vec<usize>, LanguageError> {
         let mut order = Vec::with_capacity(self.width(ty)?);
         self.append(ty, 0, &mut order)?;
         Ok(order)
     }
 
-    /// Appends the order of a value that starts at bit `start` of the language's.
+    /// Appends the bit order of a value that starts at bit `start` in the language.
     fn append(
         &mut self,
         ty: &Type,
@@ -149,7 +151,7 @@ impl<'a> Layout<'a> {
                 if all > 0 {
                     self.append(element, start, order)?;
                 }
-                // Each bit has its place as in the element before.
+                // All elements have the same bit order.
                 for bit in first + width..first + all {
                     order.push(order[bit - width] + width);
                 }
@@ -183,13 +185,13 @@ impl<'a> Layout<'a> {
         let program = self.program;
         let definition = program.struct_defs.get(name).ok_or_else(|| no_bits(ty))?;
         let declared = self.declared.get(name).map_or(&[][..], Vec::as_slice);
-        // Which of the declared fields each of the sorted ones is: the compiler's sort is stable too.
+        // The declared index of each sorted field; like the compiler's sort, this one is stable.
         let mut sorted: Vec<usize> = (0..declared.len()).collect();
         sorted.sort_by_key(|&index| &declared[index]);
         let names = sorted.iter().map(|&index| &declared[index]);
         if !names.eq(definition.fields.iter().map(|(name, _)| name)) {
             return Err(LanguageError::Fault(format!(
-                "the fields of {name} are not those that were declared"
+                "the fields of {name} differ from the declared ones"
             )));
         }
         let mut fields = Vec::with_capacity(sorted.len());
@@ -211,15 +213,15 @@ fn number_width(ty: &Type) -> usize {
         Type::Unsigned(UnsignedNumType::U8) | Type::Signed(SignedNumType::I8) => 8,
         Type::Unsigned(UnsignedNumType::U16) | Type::Signed(SignedNumType::I16) => 16,
         Type::Unsigned(UnsignedNumType::U64) | Type::Signed(SignedNumType::I64) => 64,
-        // `usize` too, and numbers of no type that is known.
+        // Covers `usize`, and number types that are not inferred.
         _ => 32,
     }
 }
 
-/// Returns how many bits tell the variants apart.
+/// Returns the number of bits of the variant's index.
 fn tag_width(definition: &EnumDef) -> usize {
-    let most = definition.variants.len().saturating_sub(1);
-    (usize::BITS - most.leading_zeros()) as usize
+    let max_index = definition.variants.len().saturating_sub(1);
+    (usize::BITS - max_index.leading_zeros()) as usize
 }
 
 fn no_bits(ty: &Type) -> LanguageError {

@@ -1,7 +1,8 @@
-//! Functions in a small Rust-like language, as circuits.
+//! Compiles functions in a small Rust-like language to circuits.
 //!
-//! The language is [Garble](https://sine-fdn.github.io/garble-lang), and its compiler the crate `garble_lang`. Here its circuits become
-//! ours: every parameter of the function is an input value, and the result is output value 0.
+//! The language is [Garble](https://sine-fdn.github.io/garble-lang), and its compiler is the crate
+//! `garble_lang`. This crate converts the compiler's circuits: every parameter of the function is
+//! an input value, and the result is output value 0.
 //!
 //! ```
 //! use transpute_circuit::Bits;
@@ -15,22 +16,29 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Bits
-//! The first wire of a number is its least significant bit, as everywhere here; the language has it the other way round. The
-//! elements of arrays and tuples and the fields of structs follow each other, the first one first. A `bool` has one bit and a `usize` 32. Of an
-//! enum the number of the variant comes first, in as few bits as it takes, and then the fields of the variant in the order of
-//! the language, most significant bit first, because where numbers are depends on the variant. A function whose only parameter
-//! is an array has an input value for each element.
+//! # Bit order
+//! The first wire of a number is its least significant bit, which is the reverse of the order in
+//! the language. Elements of arrays and tuples and fields of structs follow each other in order. A
+//! `bool` has one bit and a `usize` has 32.
+//!
+//! An enum starts with the index of its variant, in the fewest bits. The fields of the variant
+//! follow in the order of the language, most significant bit first, because their positions depend
+//! on the variant.
+//!
+//! A function whose only parameter is an array has one input value per element.
 //!
 //! # Panics of programs
-//! Overflow, division by zero and an index beyond an array make a program of the language panic. A circuit cannot stop: it
-//! goes on with a result that means nothing, and says so in an output value of its own, which follows the result
-//! ([`Panics::Output`]). It is there only if the compiler could not rule panics out. Where a program panics is not told.
+//! A program of the language panics on overflow, division by zero, and an index out of bounds. A
+//! circuit cannot stop: it continues with a meaningless result and sets a panic flag, which is an
+//! output value after the result ([`Panics::Output`]). The flag is missing if the compiler can rule
+//! out panics. The place of the panic is not an output.
 //!
-//! # What hostile sources can do
-//! The compiler is not ours. It panics on some sources, which is an error here ([`LanguageError::Fault`]), and it recurses as
-//! deep as a source is nested, for which it gets a large stack; sources are bounded in length and nesting. It has no bound on memory and time: a loop over an array of
-//! billions is a short source. Compile what comes from others in a process with limits, as the `transpute` command does.
+//! # Untrusted sources
+//! The compiler is a third-party crate. It panics on some sources, which is an error here
+//! ([`LanguageError::Fault`]). It recurses as deeply as a source is nested, so it runs with a large
+//! stack, and the length and the nesting of sources are limited. Its memory and time are not
+//! limited: a loop over an array of billions of elements is a short source. Compile untrusted
+//! sources in a process with resource limits, as the `transpute` command does.
 
 #![forbid(unsafe_code)]
 
@@ -48,31 +56,32 @@ use transpute_circuit::Circuit;
 pub use error::LanguageError;
 use layout::Layout;
 
-/// The longest source, in bytes. It bounds how deep a source can be nested.
+/// The longest source, in bytes; it bounds the nesting of expressions.
 pub const MAX_SOURCE_BYTES: usize = 64 << 10;
 
-/// The stack of the compiler in bytes: it takes a few kilobytes for each byte that can open another level. The system gives it
-/// memory only as far as it is used.
+/// The stack of the compiler's thread, in bytes. The compiler uses a few kilobytes per byte that
+/// opens another level. The system commits only the pages that are used.
 const STACK_BYTES: usize = 1 << 30;
 
-/// What a circuit says of panics of its program.
+/// The treatment of panics in a circuit.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Panics {
-    /// Whether the program has panicked is the last output value, of one bit, if it can.
+    /// The last output value is a panic flag of one bit, if the program can panic.
     #[default]
     Output,
-    /// Nothing: overflows wrap, and what an impossible division or index gives is undefined.
+    /// There is no panic flag. Overflows wrap; the result of an invalid division or index is
+    /// undefined.
     Ignore,
 }
 
-/// What to compile of a source.
+/// Options of the compilation.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Options {
-    /// The function.
+    /// The name of the function to compile.
     pub function: String,
     /// Values of the constants that the source leaves open, by `PARTY::NAME`.
     pub constants: Vec<(String, String)>,
-    /// What becomes of panics.
+    /// The treatment of panics.
     pub panics: Panics,
 }
 
@@ -91,16 +100,16 @@ impl Default for Options {
 pub struct Compiled {
     /// The function as a circuit.
     pub circuit: Circuit,
-    /// What the input values are: `name: type`.
+    /// A description of each input value: `name: type`.
     pub inputs: Vec<String>,
-    /// What the output values are: the type of the result, and `panic: bool`.
+    /// A description of each output value: the type of the result, and `panic: bool`.
     pub outputs: Vec<String>,
 }
 
 /// Compiles a function of a source.
 ///
 /// # Errors
-/// [`LanguageError`].
+/// [`LanguageError`] if the source or the options have an error, or if the compiler fails.
 pub fn compile(source: &str, options: &Options) -> Result<Compiled, LanguageError> {
     if source.len() > MAX_SOURCE_BYTES {
         return Err(LanguageError::TooLong {
@@ -112,7 +121,8 @@ pub fn compile(source: &str, options: &Options) -> Result<Compiled, LanguageErro
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(STACK_BYTES);
         let thread = thread.spawn_scoped(scope, compiling)?;
-        // A thread of its own has the stack, and ends where the compiler panics: nothing of it is used any more.
+        // The separate thread has the large stack, and contains a panic of the compiler; no shared
+        // state survives it.
         (thread.join()).unwrap_or_else(|panic| Err(LanguageError::Fault(text_of(&*panic))))
     })
 }
@@ -134,7 +144,7 @@ fn compile_here(source: &str, options: &Options) -> Result<Compiled, LanguageErr
     convert::convert(&circuit, function, &mut layout, options.panics)
 }
 
-/// Reads the values of constants, as their types want them.
+/// Parses the values of constants according to their types.
 fn constants(
     program: &TypedProgram,
     given: &[(String, String)],
@@ -146,14 +156,14 @@ fn constants(
             problem: problem.to_owned(),
         };
         let Some((party, name)) = path.split_once("::") else {
-            return Err(wrong("PARTY::NAME is wanted"));
+            return Err(wrong("expected PARTY::NAME"));
         };
         let declared = program.const_deps.get(party);
         let Some((ty, _)) = declared.and_then(|party| party.get(name)) else {
-            return Err(wrong("the program does not ask for it"));
+            return Err(wrong("the program does not declare it"));
         };
         let value = Literal::parse(program, ty, text)
-            .map_err(|_| wrong(&format!("{text:?} is no {ty}")))?;
+            .map_err(|_| wrong(&format!("{text:?} is not a {ty}")))?;
         let known: &mut HashMap<_, _> = constants.entry(party.to_owned()).or_default();
         if known.insert(name.to_owned(), value).is_some() {
             return Err(wrong("it is given twice"));
@@ -162,10 +172,10 @@ fn constants(
     Ok(constants)
 }
 
-/// Returns what a thread said when it panicked, on one line.
+/// Returns the message of a panic, on one line.
 fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = (panic.downcast_ref::<String>().map(String::as_str))
         .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("it does not say why");
+        .unwrap_or("it panicked without a message");
     error::one_line(text)
 }

@@ -1,22 +1,22 @@
-//! What the compiler is not to see: deep nesting of brackets, of which every level takes time and stack, and comments
-//! without an end, which it reads for ever.
+//! Rejects sources that the compiler cannot handle: deeply nested brackets, since each level takes
+//! time and stack, and unterminated comments, on which it loops forever.
 
 use crate::LanguageError;
 
-/// The most brackets inside one another; nobody writes as many.
+/// The largest nesting depth of brackets, far above that of hand-written sources.
 const MAX_NESTING: usize = 200;
 
-/// Refuses a source with too many brackets inside one another, or with a comment that nothing ends.
+/// Rejects a source with too deeply nested brackets or an unterminated comment.
 pub(crate) fn check(source: &str) -> Result<(), LanguageError> {
     let mut depth = 0_usize;
-    // Comments nest too. The outermost one began at this line and column.
+    // Comments nest; the outermost one starts at this line and column.
     let mut comments = 0_usize;
     let mut begin = (1, 1);
     for (line, text) in source.lines().enumerate() {
         let mut previous = ' ';
         for (column, character) in text.chars().enumerate() {
             let pair = (previous, character);
-            // What belongs to one mark begins no other.
+            // A character belongs to one comment delimiter only.
             previous = ' ';
             match pair {
                 ('/', '/') if comments == 0 => break,
@@ -36,13 +36,13 @@ pub(crate) fn check(source: &str) -> Result<(), LanguageError> {
                 _ => {}
             }
             if depth > MAX_NESTING {
-                let problem = format!("there are more than {MAX_NESTING} brackets around this");
+                let problem = format!("brackets are nested more than {MAX_NESTING} deep");
                 return Err(at((line + 1, column + 1), problem));
             }
         }
     }
     if comments > 0 {
-        return Err(at(begin, "nothing ends this comment".to_owned()));
+        return Err(at(begin, "this comment is not terminated".to_owned()));
     }
     Ok(())
 }
@@ -66,7 +66,7 @@ mod tests {
         let open = "[({".repeat(MAX_NESTING / 3 + 1);
         let close = "})]".repeat(MAX_NESTING / 3 + 1);
         let error = check(&format!("\n  {open}")).unwrap_err().to_string();
-        assert_eq!(error, "2:203: there are more than 200 brackets around this");
+        assert_eq!(error, "2:203: brackets are nested more than 200 deep");
         assert!(check(&"[({})]".repeat(1000)).is_ok());
         assert!(check(&close).is_ok());
         assert!(check(&format!("// {open}\nx")).is_ok());
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_without_an_end_are_refused() {
+    fn unterminated_comments_are_rejected() {
         for (source, at) in [
             ("/*", "1:1"),
             ("x /* /* */\n", "1:3"),
@@ -85,7 +85,7 @@ mod tests {
             ("*/*", "1:2"),
         ] {
             let error = check(source).unwrap_err().to_string();
-            assert_eq!(error, format!("{at}: nothing ends this comment"));
+            assert_eq!(error, format!("{at}: this comment is not terminated"));
         }
         for source in ["// /*", "/**/", "/* // */", "*/", "/***/ x", "/* /**/*/"] {
             assert!(check(source).is_ok(), "{source}");

@@ -1,4 +1,4 @@
-//! Values, constants, mistakes and hostile sources.
+//! Tests of values, constants, error messages and hostile sources.
 
 use std::{sync::mpsc, thread, time::Duration};
 
@@ -22,7 +22,7 @@ fn bits(text: &str) -> Bits {
 }
 
 #[test]
-fn values_have_their_first_element_first_and_its_least_bit() {
+fn values_start_with_the_first_element_and_its_least_significant_bit() {
     let source = "
         struct Pair { small: u8, flag: bool }
         enum Kind { None, One(u8), Two }
@@ -33,7 +33,7 @@ fn values_have_their_first_element_first_and_its_least_bit() {
     assert_eq!(compiled.inputs, ["a: [u8; 2]", "pair: Pair", "kind: Kind"]);
     assert_eq!(compiled.circuit.input_widths(), [16, 9, 10]);
     assert_eq!(compiled.outputs, ["(Pair, [u8; 2], Kind, i16)"]);
-    // 3 and 5; 1 and true; variant 1 with the field 1 in the order of the language.
+    // 3 and 5; 1 and true; variant 1 with the field 1, most significant bit first.
     let inputs = "11000000 10100000  10000000 1  10 00000001";
     let expected = "10000000 1  10100000 11000000  10 00000001  0111111111111111";
     let output = compiled.circuit.evaluate(&bits(inputs)).unwrap();
@@ -63,7 +63,7 @@ fn a_single_array_is_a_value_for_each_element() {
 }
 
 #[test]
-fn values_without_bits_and_constant_results_are_circuits() {
+fn values_without_bits_and_constant_results_are_converted() {
     let compiled =
         compiled("pub fn main(a: (), _b: [u8; 0]) -> (bool, (), bool) { (true, a, false) }");
     assert_eq!(compiled.circuit.input_widths(), [0, 0]);
@@ -72,7 +72,7 @@ fn values_without_bits_and_constant_results_are_circuits() {
 }
 
 #[test]
-fn other_functions_and_constants_are_taken() {
+fn functions_and_constants_are_selected_by_name() {
     let source = "
         const LENGTH: usize = HOST::LENGTH;
         const BONUS: i16 = GUEST::BONUS;
@@ -112,14 +112,14 @@ fn other_functions_and_constants_are_taken() {
         ),
         (
             &[("HOST::LENGTH", "-3")],
-            "constant HOST::LENGTH: \"-3\" is no usize",
+            "constant HOST::LENGTH: \"-3\" is not a usize",
         ),
-        (&[("HOST::LENGTH", "x(")], "is no usize"),
+        (&[("HOST::LENGTH", "x(")], "is not a usize"),
         (
             &[("HOST::WIDTH", "3")],
-            "constant HOST::WIDTH: the program does not ask for it",
+            "constant HOST::WIDTH: the program does not declare it",
         ),
-        (&[("LENGTH", "3")], "constant LENGTH: PARTY::NAME is wanted"),
+        (&[("LENGTH", "3")], "constant LENGTH: expected PARTY::NAME"),
         (
             &[("HOST::LENGTH", "3"), ("HOST::LENGTH", "3")],
             "is given twice",
@@ -142,7 +142,7 @@ fn other_functions_and_constants_are_taken() {
 }
 
 #[test]
-fn mistakes_have_a_line_and_a_column() {
+fn errors_have_a_line_and_a_column() {
     for (source, message) in [
         ("pub fn main(x: u8) -> u8 {\n  x + y\n}", "2:7: "),
         ("pub fn main(x: u8) -> u16 { x }", "1:28: "),
@@ -174,15 +174,15 @@ fn mistakes_have_a_line_and_a_column() {
 }
 
 #[test]
-fn what_breaks_the_compiler_is_an_error() {
-    // Assigning to an element without bits divides by zero in it.
+fn a_panic_of_the_compiler_is_an_error() {
+    // The compiler divides by zero on an assignment to an element without bits.
     let source = "pub fn main(x: u8) -> u8 { let mut a = [[0u8; 0]; 2]; a[1] = [0u8; 0]; x }";
     let error = compile(source, &Options::default()).unwrap_err();
     assert!(matches!(error, LanguageError::Fault(_)), "{error}");
     assert!(
         error
             .to_string()
-            .starts_with("the compiler of the language fails: ")
+            .starts_with("the compiler of the language failed: ")
     );
 
     let long = " ".repeat(MAX_SOURCE_BYTES + 1);
@@ -216,7 +216,7 @@ fn deep_sources_do_not_overflow_the_stack() {
     }
 }
 
-/// The circuit as the compiler of the language evaluates it itself.
+/// Evaluates a program with the compiler's own evaluator and as a converted circuit.
 fn evaluated(source: &str, x: u16, y: i16) -> (Option<u64>, Vec<u128>) {
     use garble_lang::token::{SignedNumType, UnsignedNumType};
 
@@ -240,17 +240,18 @@ fn evaluated(source: &str, x: u16, y: i16) -> (Option<u64>, Vec<u128>) {
     (theirs, ours.iter().map(number).collect())
 }
 
-/// Compiles on a thread that is left behind if it does not come to an end: that would hang all tests, and never say where.
-fn compiled_at_last(source: &str) -> Result<Compiled, LanguageError> {
-    let (told, tells) = mpsc::channel();
+/// Compiles on a thread that is abandoned at a timeout, so that a hanging compiler fails the test
+/// with its source.
+fn compile_with_timeout(source: &str) -> Result<Compiled, LanguageError> {
+    let (sender, receiver) = mpsc::channel();
     let owned = source.to_owned();
-    // Nobody listens any more to one that comes too late.
-    thread::spawn(move || drop(told.send(compile(&owned, &Options::default()))));
-    let compiled = tells.recv_timeout(Duration::from_secs(120));
-    compiled.unwrap_or_else(|_| panic!("the compiler does not come to an end with {source:?}"))
+    // After a timeout the receiver is gone, so sending may fail.
+    thread::spawn(move || drop(sender.send(compile(&owned, &Options::default()))));
+    let compiled = receiver.recv_timeout(Duration::from_secs(120));
+    compiled.unwrap_or_else(|_| panic!("the compiler does not terminate on {source:?}"))
 }
 
-/// Returns the digits of the largest number in a text, by length and then by value.
+/// Returns the digits of the largest number in a text; its length is compared first.
 fn largest_number(text: &str) -> (usize, &str) {
     (text.split(|c: char| !c.is_ascii_digit()))
         .map(|digits| (digits.len(), digits))
@@ -259,14 +260,14 @@ fn largest_number(text: &str) -> (usize, &str) {
 }
 
 #[test]
-fn comments_without_an_end_are_mistakes() {
+fn unterminated_comments_are_errors() {
     let main = "pub fn main(x: u8) -> u8 { x }";
     for (source, at) in [
         (format!("{main}\n  /* the end"), "2:3"),
         ("/*".to_owned(), "1:1"),
     ] {
-        let error = compiled_at_last(&source).unwrap_err().to_string();
-        assert_eq!(error, format!("{at}: nothing ends this comment"));
+        let error = compile_with_timeout(&source).unwrap_err().to_string();
+        assert_eq!(error, format!("{at}: this comment is not terminated"));
     }
     compiled(&format!("/* /* the end */ */ {main} // /*"));
 }
@@ -275,7 +276,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, max_shrink_time: 600_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn circuits_compute_what_the_language_says(
+    fn circuits_agree_with_the_evaluator_of_the_language(
         x: u16, y: i16, op in prop::sample::select(vec!["+", "-", "*", "/", "%", "^", "&", "|"]), signed: bool,
     ) {
         let ty = if signed { "i32" } else { "u32" };
@@ -293,20 +294,20 @@ proptest! {
     }
 
     #[test]
-    fn no_source_brings_it_down(source in "(pub |fn |main|struct |enum |const |let |mut |if |else |for |in |match |[a-f]|u8|u16|bool|usize|[0-9]|::|->|=>|\\.\\.|[ \n(){}\\[\\],;:+*/=<>!&|^#\"'_-]){0,60}") {
-        let _ = compiled_at_last(&source);
+    fn random_sources_terminate_without_a_crash(source in "(pub |fn |main|struct |enum |const |let |mut |if |else |for |in |match |[a-f]|u8|u16|bool|usize|[0-9]|::|->|=>|\\.\\.|[ \n(){}\\[\\],;:+*/=<>!&|^#\"'_-]){0,60}") {
+        let _ = compile_with_timeout(&source);
     }
 
-    // Without digits, which would make a loop of billions now and then: that takes as long as it takes.
+    // No digits are inserted: they could make a loop of billions, which takes arbitrarily long.
     #[test]
-    fn no_spoiled_program_brings_it_down(at in 0_usize..900, length in 0_usize..8, text in "[ -/:-~\n]{0,6}") {
+    fn mutated_programs_terminate_without_a_crash(at in 0_usize..900, length in 0_usize..8, text in "[ -/:-~\n]{0,6}") {
         let whole = include_str!("../../../examples/programs/survey_histogram.garble.rs");
         let start = at.min(whole.len());
         let end = (start + length).min(whole.len());
         let spoiled = format!("{}{text}{}", &whole[..start], &whole[end..]);
-        // Nor with digits that have come together.
+        // Deletions must not join digits to a larger number either.
         prop_assume!(largest_number(&spoiled) <= largest_number(whole));
-        if let Err(error) = compiled_at_last(&spoiled) {
+        if let Err(error) = compile_with_timeout(&spoiled) {
             prop_assert!(!error.to_string().contains('\n'));
         }
     }

@@ -1,4 +1,4 @@
-//! The programs under `examples/programs`, against plain computation.
+//! Compares the programs under `examples/programs` with plain computation.
 
 use std::{fs, path::Path};
 
@@ -15,14 +15,15 @@ fn compiled(name: &str) -> Compiled {
     compile(&source(name), &Options::default()).unwrap()
 }
 
-/// Puts numbers of the given widths one after the other.
+/// Concatenates numbers of the given widths.
 fn joined(numbers: &[(u128, usize)]) -> Bits {
     (numbers.iter())
         .flat_map(|&(number, width)| (0..width).map(move |bit| number >> bit & 1 == 1))
         .collect()
 }
 
-/// Evaluates a circuit and takes its result apart into numbers of the given widths; nothing if the program has panicked.
+/// Evaluates a circuit and splits its result into numbers of the given widths; returns `None` if
+/// the program panicked.
 fn evaluate(circuit: &Circuit, inputs: &[(u128, usize)], widths: &[usize]) -> Option<Vec<u128>> {
     let output = circuit.evaluate(&joined(inputs)).unwrap();
     let mut bits = output.iter();

@@ -1,4 +1,5 @@
-//! How large circuits of the language are beside those of the builder, as docs/circuits.md tells.
+//! Compares the sizes of compiled circuits with those of the builder, as listed in
+//! docs/circuits.md.
 
 use std::{fs, path::Path};
 
@@ -9,7 +10,7 @@ fn ands(circuit: &Circuit) -> u64 {
     Program::compile(circuit).and_count()
 }
 
-/// Compiles a source with and without what tells of panics.
+/// Returns the AND counts of a source with and without the panic flag.
 fn both(source: &str) -> [u64; 2] {
     [Panics::Output, Panics::Ignore].map(|panics| {
         let options = Options {
@@ -29,7 +30,7 @@ fn named(spec: &str) -> u64 {
     ands(&catalogue::named(spec).unwrap())
 }
 
-/// Sorts eight numbers with neighbours exchanged in eight rounds, as `benchmarking.garble.rs` does.
+/// Sorts eight numbers by odd-even transposition in eight rounds, as `benchmarking.garble.rs` does.
 fn sort() -> Circuit {
     Builder::build(|b| {
         let mut numbers: Vec<Word<'_>> = b.input_words(8, 16);
@@ -37,7 +38,7 @@ fn sort() -> Circuit {
             for i in (round % 2..7).step_by(2) {
                 let (a, b) = (&numbers[i], &numbers[i + 1]);
                 let low = a.min(b);
-                // The other one of the two, for no further AND.
+                // The larger number, without another AND.
                 let high = &(a ^ b) ^ &low;
                 numbers[i] = low;
                 numbers[i + 1] = high;
@@ -66,7 +67,7 @@ const SORT: &str = "
         f
     }";
 
-/// The product of sums of shares, after appendix A.1 of blanton-2005.
+/// The product of sums of shares, as in appendix A.1 of blanton-2005.
 fn multiplication() -> Circuit {
     Builder::build(|b| {
         let [alice, bob] = [0, 1].map(|_| b.input_words(2, 8));

@@ -1,24 +1,28 @@
-//! The column check: all columns of a segment were corrected with the same choices.
+//! The column check: it proves that all columns of a segment were corrected with the same choices.
 //!
-//! Every column of a segment is hashed to 128 bits by a polynomial at a public element of
-//! GF(2^128), the challenge, which is drawn from a hash of what the receiver has sent. The hash `R`
-//! is linear over the field, so `R(q_c) = R(t_c) + delta_c R(x)` holds for every column `c` of an
-//! honest receiver. The `k` columns of a group were corrected by one string, so they are checked
-//! together, as the coefficients of 1, x, .., x^(k-1): with `H_g(t)` the sum of `x^j R(t_j)` over the
-//! group and `D_g` the polynomial of the group's bits of `delta`,
+//! Every column of a segment is hashed to 128 bits by a polynomial, evaluated at a public element
+//! of GF(2^128). This challenge is derived from a hash of the receiver's messages. The hash `R` is
+//! linear over the field, so `R(q_c) = R(t_c) + delta_c R(x)` holds for every column `c` of an
+//! honest receiver.
+//!
+//! The `k` columns of a group were corrected by one string, so they are checked together, as the
+//! coefficients of 1, x, .., x^(k-1). Let `H_g(t)` be the sum of `x^j R(t_j)` over the group, and
+//! `D_g` the polynomial of the group's bits of `delta`. Then
 //!
 //! ```text
 //! H_g(q) = H_g(t) + D_g R(x)          for every group g
 //! ```
 //!
-//! The receiver sends `R(x)` and all `H_g(t)`. The last block of a segment is sacrificed: its random
-//! choices hide `R(x)`, and its rows are never used. A receiver that corrects group `g` for choices
-//! `x + e` makes the sides differ by `D_g R(e)`. Over the challenge `R(e) = 0` has probability
-//! `63 / 2^128` at most; otherwise the difference is another one for each value of `D_g`, so the
-//! receiver passes only if it bets on all `k` bits.
+//! The receiver sends `R(x)` and all `H_g(t)`. The last block of a segment is sacrificed: its
+//! random choices hide `R(x)`, and its rows are never used.
 //!
-//! This is the check of columns of Roy, SoftSpokenOT (eprint 2022/192), with a polynomial hash. The
-//! older check of rows (Keller, Orsini and Scholl, CRYPTO 2015) has a flaw in its proof and is not
+//! A receiver that corrects group `g` for choices `x + e` makes the two sides differ by `D_g R(e)`.
+//! Over the random challenge, `R(e) = 0` has probability at most `63 / 2^128`. Otherwise the
+//! difference is distinct for each value of `D_g`, so the receiver passes only if it guesses all
+//! `k` bits.
+//!
+//! This is the column check of Roy, SoftSpokenOT (eprint 2022/192), with a polynomial hash. The
+//! older row check (Keller, Orsini and Scholl, CRYPTO 2015) has a flaw in its proof and is not
 //! used.
 
 use std::ops::Deref;
@@ -32,11 +36,11 @@ use crate::extension::{BLOCK_LEN, Block};
 use crate::gf128::{Hashes, Powers, hash_column, hash_groups, scale};
 use crate::{Extension, OtError};
 
-/// Derives the elements at which the segments of a session are hashed.
+/// Derives the challenges of the segments of a session.
 pub(crate) struct Challenges {
     kind: Extension,
     prefix: Sha256,
-    /// Number of the next segment.
+    /// The number of the next segment.
     segment: u64,
 }
 
@@ -53,7 +57,7 @@ impl Challenges {
         }
     }
 
-    /// Hashes the columns of the next segment, which have `blocks` blocks.
+    /// Hashes the columns of the next segment, which have `blocks` blocks each.
     pub(crate) fn hash(
         &mut self,
         challenge: &[u8; 32],
@@ -86,7 +90,7 @@ pub(crate) struct ColumnHashes {
     powers: Powers,
 }
 
-/// Appends the receiver's check: the hash of the choices and of every group of columns.
+/// Appends the receiver's check: the hashes of the choices and of every group of columns.
 pub(crate) fn write(hashes: &ColumnHashes, choices: &[Block], message: &mut Vec<u8>) {
     message.reserve(hashes.kind.check_len());
     message.extend_from_slice(&hash_column(choices, &hashes.powers).to_le_bytes());
@@ -95,7 +99,7 @@ pub(crate) fn write(hashes: &ColumnHashes, choices: &[Block], message: &mut Vec<
     }
 }
 
-/// Rows of a segment whose check has not come: nothing can be done with them but to
+/// Rows of a segment that is not yet checked; the only operation is to
 /// [check](crate::CotSender::check) them.
 ///
 /// Wiped on drop.
@@ -112,8 +116,8 @@ impl UncheckedRows {
         Self { rows, kind, hashes }
     }
 
-    /// Returns the rows if the receiver's check holds for all columns. The time does not depend on
-    /// which of them differ.
+    /// Returns the rows if the receiver's check holds for all columns. The running time does not
+    /// depend on which columns fail.
     pub(crate) fn check(self, delta: u128, message: &[u8]) -> Result<CheckedRows, OtError> {
         let kind = self.kind;
         check_len("OT extension check", kind.check_len(), message.len())?;
@@ -132,7 +136,7 @@ impl UncheckedRows {
     }
 }
 
-/// Rows of a segment whose check holds: one `q` per OT.
+/// Rows of a segment that passed the check: one `q` per OT.
 ///
 /// Wiped on drop.
 pub struct CheckedRows(Zeroizing<Vec<u128>>);

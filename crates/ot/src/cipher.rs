@@ -1,4 +1,4 @@
-//! AES-128 with one key: counter mode and blocks of any number.
+//! AES-128 with one key: counter mode, and encryption of any number of blocks.
 
 use aes::Aes128Enc;
 use aes::cipher::array::Array;
@@ -23,7 +23,7 @@ pub(crate) enum Cipher {
 }
 
 impl Cipher {
-    /// Chooses the fastest way that this CPU has.
+    /// Returns the fastest implementation that this CPU supports.
     pub(crate) fn new(key: u128) -> Self {
         #[cfg(target_arch = "x86_64")]
         if let Some(wide) = Wide::detect() {
@@ -32,7 +32,7 @@ impl Cipher {
         Self::portable(key)
     }
 
-    /// The same with the `aes` crate.
+    /// Returns the implementation of the `aes` crate.
     pub(crate) fn portable(key: u128) -> Self {
         Self::Portable(Aes128Enc::new(&key.to_le_bytes().into()))
     }
@@ -54,8 +54,8 @@ impl Cipher {
     pub(crate) fn encrypt(&self, blocks: &mut [Block]) {
         match self {
             Self::Portable(cipher) => {
-                let mut part = [Array([0; 16]); PORTABLE];
-                for blocks in blocks.chunks_mut(PORTABLE) {
+                let mut part = [Array([0; 16]); PORTABLE_BLOCKS];
+                for blocks in blocks.chunks_mut(PORTABLE_BLOCKS) {
                     let part = &mut part[..blocks.len()];
                     for (block, plain) in part.iter_mut().zip(&*blocks) {
                         block.0 = from_block(*plain).to_le_bytes();
@@ -73,10 +73,10 @@ impl Cipher {
     }
 }
 
-/// Blocks per call of the `aes` crate: its widest back end takes 64 at a time.
-const PORTABLE: usize = 64;
+/// Number of blocks per call of the `aes` crate, whose widest back end takes 64.
+const PORTABLE_BLOCKS: usize = 64;
 
-/// Counter mode as a closure over whatever width the AES back end has.
+/// Counter mode, as a closure that is generic over the width of the AES back end.
 struct Counter<'a> {
     first: u128,
     out: &'a mut [Block],
@@ -92,7 +92,8 @@ impl BlockCipherEncClosure for Counter<'_> {
         let width = B::ParBlocksSize::USIZE;
         let mut next = self.first;
         for part in self.out.chunks_mut(width) {
-            // A wide call costs as much as a few single blocks: a part-filled one still pays.
+            // A wide call costs as much as a few single blocks, so it pays even for a partially
+            // filled group.
             if part.len() * 4 > width {
                 let mut blocks = ParBlocks::<B>::default();
                 for (i, block) in blocks.iter_mut().enumerate() {
@@ -126,7 +127,7 @@ mod tests {
             Cipher::new(99).encrypt(&mut chosen);
             Cipher::portable(99).encrypt(&mut portable);
             assert_eq!(chosen, portable, "{len} blocks");
-            // The same as counter mode where the blocks count.
+            // Encrypting the counter blocks must equal counter mode.
             let mut counted = vec![[0; 2]; len as usize];
             Cipher::new(99).count(5, 7, &mut counted);
             let mut counters: Vec<Block> = (0..len).map(|i| [7 + i, 5]).collect();

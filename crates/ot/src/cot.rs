@@ -1,13 +1,13 @@
 //! Correlated OT in segments, from 128 base OTs.
 //!
-//! Per segment and group `g` of `k` base OTs, the receiver has the columns `v` and the total `u` of
-//! its tree and sends the correction `c = u ^ x`, `x` being its choices. The sender has
-//! `w_j = v_j ^ delta_j u` and computes `q_j = w_j ^ delta_j c = v_j ^ delta_j x`. The rows of the
-//! columns are `t` and `q`.
+//! For each segment and group `g` of `k` base OTs, the receiver has the columns `v` and the total
+//! `u` of its tree. It sends the correction `c = u ^ x`, where `x` are its choices. The sender has
+//! `w_j = v_j ^ delta_j u` and computes `q_j = w_j ^ delta_j c = v_j ^ delta_j x`. The rows of
+//! these columns are `t` and `q`.
 //!
-//! The corrections of a segment are the `c` of every group in order, each the started blocks of
-//! 128 OTs and the sacrificed block, 16 bytes per block, OT 0 in bit 0 of byte 0. The
-//! [column check](crate::check) follows them.
+//! The corrections of a segment are the `c` of all groups in order. Each has the blocks of 128 OTs,
+//! the last one padded, and the sacrificed block, with 16 bytes per block and OT 0 in bit 0 of byte
+//! 0. The [column check](crate::check) follows them.
 
 use rand::CryptoRng;
 use sha2::{Digest, Sha256};
@@ -26,23 +26,24 @@ use crate::transpose::Transposer;
 use crate::tree::{finish_full, finish_punctured, grow_full, grow_punctured, label};
 use crate::{BASE_COUNT, CheckedRows, Extension, OtError, SEGMENT_OTS, UncheckedRows};
 
-/// Sender of correlated OTs, secure against a malicious receiver: holds `delta` and gets one `q`
-/// per OT.
+/// The sender of correlated OTs, secure against a malicious receiver; it holds `delta` and obtains
+/// one `q` per OT.
 ///
-/// Two checks make a receiver that deviates fail. The setup message has a check of the seed trees
-/// (SoftSpoken only), and each segment has a check of the columns, which shows that all of them
-/// were corrected with the same choices. A receiver passes with different choices in some groups
-/// of `k` columns only if it guesses the `k` bits of `delta` that belong to each of them: it learns
-/// `j` bits of `delta` with probability 2^-j, and is caught otherwise. Nothing that depends on a
-/// row may be revealed before its segment is checked, which the types ensure: only
-/// [`CheckedRows`] can be read. After a failed check the sender refuses everything: `delta` must
-/// not be used any more.
+/// Two checks detect a malicious receiver. The setup message has a check of the seed trees
+/// (SoftSpoken only). Each segment has a check of the columns, which proves that all columns were
+/// corrected with the same choices. A receiver can use different choices in some groups of `k`
+/// columns only if it guesses the `k` bits of `delta` of each of these groups. It thereby learns
+/// `j` bits of `delta` with probability 2^-j, and is detected otherwise.
+///
+/// Nothing that depends on a row may be revealed before its segment is checked. The types ensure
+/// that: only [`CheckedRows`] can be read. After a failed check, the sender rejects all calls,
+/// because `delta` must not be used any more.
 ///
 /// Secrets are wiped on drop.
 pub struct CotSender {
     delta: Zeroizing<u128>,
     expansion: Expansion,
-    /// Chosen keys, until the setup message has come.
+    /// The chosen keys, until the setup message was received.
     keys: Option<Zeroizing<Vec<u128>>>,
     failed: Option<OtError>,
     /// Memory for the rows of the next segment.
@@ -50,10 +51,10 @@ pub struct CotSender {
 }
 
 impl CotSender {
-    /// Starts after 128 base OTs in which this party was the *receiver* with the bits of
-    /// `delta` as choices ([`delta_choices`](crate::delta_choices)) and got `base_keys`.
+    /// Returns a sender after 128 base OTs in which this party was the *receiver*, with the bits of
+    /// `delta` as choices ([`delta_choices`](crate::delta_choices)), and obtained `base_keys`.
     ///
-    /// Base OTs may serve several sessions as long as `sid` never repeats.
+    /// The same base OTs may serve several sessions if `sid` never repeats.
     ///
     /// # Panics
     /// Unless there are [`BASE_COUNT`] keys.
@@ -76,19 +77,20 @@ impl CotSender {
             spare: Zeroizing::default(),
         };
         if kind.setup_len() == 0 {
-            // Without a tree there is no check that could fail.
+            // There is no tree, so there is no check that could fail.
             let _ = sender.grow(&[]);
         }
         sender
     }
 
-    /// Reads the receiver's setup message and checks its seed trees, once and before the first
-    /// [`extend`](Self::extend). Where the variant has no setup message the call may be left out.
+    /// Reads the receiver's setup message and checks its seed trees. Call this once, before the
+    /// first [`extend`](Self::extend). The call is optional for a variant without a setup message.
     ///
     /// # Errors
-    /// [`OtError::WrongLength`], [`OtError::SetupRepeated`], [`OtError::TreeCheckFailed`].
+    /// [`OtError::WrongLength`] if the message has the wrong length; [`OtError::SetupRepeated`] on
+    /// a second call; [`OtError::TreeCheckFailed`] if a seed tree is inconsistent.
     pub fn setup(&mut self, message: &[u8]) -> Result<(), OtError> {
-        self.refuse_after_failure()?;
+        self.check_not_failed()?;
         let expected = self.expansion.kind.setup_len();
         check_len("OT extension setup message", expected, message.len())?;
         if expected > 0 {
@@ -104,21 +106,22 @@ impl CotSender {
     /// [`Extension::corrections_len`]`(n)` bytes. Both parties must extend by the same sequence of
     /// `n`.
     ///
-    /// `challenge` is the one that the receiver gives to [`OpenSegment::prove`]: a hash, modelled
-    /// as a random oracle, of at least these corrections and, as far as the receiver sent them, of
-    /// the base-OT message, the setup message and the corrections of the segments before. A
-    /// receiver that could predict it would pass the check with any corrections.
+    /// `challenge` is the value that the receiver passes to [`OpenSegment::prove`]. It is a hash,
+    /// modelled as a random oracle, of at least these corrections and of all earlier messages of
+    /// the receiver: the base-OT message, the setup message and the corrections of the earlier
+    /// segments. A receiver that could predict it would pass the check with any corrections.
     ///
     /// # Errors
-    /// [`OtError::SegmentSize`], [`OtError::SetupMissing`], [`OtError::WrongLength`], or the error
-    /// of a check that failed before.
+    /// [`OtError::SegmentSize`] if `n` is out of range; [`OtError::SetupMissing`] before the setup;
+    /// [`OtError::WrongLength`] if the corrections have the wrong length; or the error of an
+    /// earlier check that failed.
     pub fn extend(
         &mut self,
         n: usize,
         corrections: &[u8],
         challenge: &[u8; 32],
     ) -> Result<UncheckedRows, OtError> {
-        self.refuse_after_failure()?;
+        self.check_not_failed()?;
         if self.keys.is_some() {
             return Err(OtError::SetupMissing);
         }
@@ -145,7 +148,7 @@ impl CotSender {
         let mut rows = std::mem::take(&mut self.spare);
         rows.clear();
         if rows.capacity() < n {
-            // Growing would leave copies.
+            // Growing the vector would leave a copy of the rows in the old memory.
             rows = Zeroizing::new(Vec::with_capacity(n));
         }
         self.expansion.append_rows(n, &mut rows);
@@ -155,14 +158,15 @@ impl CotSender {
     /// Verifies the check of a segment, [`Extension::check_len`] bytes, and returns its rows.
     ///
     /// # Errors
-    /// [`OtError::WrongLength`], [`OtError::ColumnCheckFailed`].
+    /// [`OtError::WrongLength`] if the check has the wrong length; [`OtError::ColumnCheckFailed`]
+    /// if it fails.
     pub fn check(&mut self, rows: UncheckedRows, message: &[u8]) -> Result<CheckedRows, OtError> {
-        self.refuse_after_failure()?;
+        self.check_not_failed()?;
         let checked = rows.check(*self.delta, message);
         checked.map_err(|error| self.fail(error))
     }
 
-    /// Takes back rows that are used up: their memory serves the next segment.
+    /// Returns the memory of used rows, so that the next segment can reuse it.
     pub fn recycle(&mut self, rows: CheckedRows) {
         self.spare = rows.into_inner();
     }
@@ -173,7 +177,7 @@ impl CotSender {
         self.expansion.kind
     }
 
-    fn refuse_after_failure(&self) -> Result<(), OtError> {
+    fn check_not_failed(&self) -> Result<(), OtError> {
         self.failed.clone().map_or(Ok(()), Err)
     }
 
@@ -213,8 +217,8 @@ impl CotSender {
     }
 }
 
-/// Receiver of correlated OTs: has one choice per OT and gets one `t = q ^ x * delta`. A malicious
-/// sender learns nothing about the choices.
+/// The receiver of correlated OTs; it has one choice per OT and obtains one `t = q ^ x * delta`. A
+/// malicious sender learns nothing about the choices.
 ///
 /// Secrets are wiped on drop.
 pub struct CotReceiver {
@@ -222,10 +226,10 @@ pub struct CotReceiver {
 }
 
 impl CotReceiver {
-    /// Starts after 128 base OTs in which this party was the *sender* and got `base_pairs`.
-    /// Returns the setup message, [`Extension::setup_len`] bytes.
+    /// Returns a receiver after 128 base OTs in which this party was the *sender* and obtained
+    /// `base_pairs`. Also returns the setup message, [`Extension::setup_len`] bytes.
     ///
-    /// Base OTs may serve several sessions as long as `sid` never repeats.
+    /// The same base OTs may serve several sessions if `sid` never repeats.
     ///
     /// # Panics
     /// Unless there are [`BASE_COUNT`] pairs.
@@ -257,10 +261,10 @@ impl CotReceiver {
         (Self { expansion }, message)
     }
 
-    /// Begins a segment of `n` OTs: appends its corrections,
-    /// [`Extension::corrections_len`]`(n)` bytes for the sender, to `message`. The choice of OT `i`
-    /// is bit `i % 64` of `choices[i / 64]`; bits past `n` are ignored. `rng` draws the choices of
-    /// the sacrificed block, which hides the others in the check.
+    /// Begins a segment of `n` OTs and appends its corrections for the sender,
+    /// [`Extension::corrections_len`]`(n)` bytes, to `message`. The choice of OT `i` is bit `i %
+    /// 64` of `choices[i / 64]`; bits past `n` are ignored. `rng` draws the choices of the
+    /// sacrificed block, which hides the other choices in the check.
     ///
     /// # Panics
     /// Unless `n` is 1 to [`SEGMENT_OTS`], or if there are fewer than `n` choices.
@@ -306,21 +310,21 @@ impl CotReceiver {
     }
 }
 
-/// A segment whose corrections are written and whose check is not.
+/// A segment whose corrections were written and whose check was not.
 #[must_use = "the sender cannot use a segment without its check"]
 pub struct OpenSegment<'a> {
     expansion: &'a mut Expansion,
-    /// With the sacrificed block.
+    /// The choices, including the sacrificed block.
     choices: Zeroizing<Vec<Block>>,
     n: usize,
 }
 
 impl OpenSegment<'_> {
     /// Appends the check for `challenge`, [`Extension::check_len`] bytes for the sender, to
-    /// `message`, and one `t` per OT to `t`. [`CotSender::extend`] says what the challenge is.
+    /// `message`, and one `t` per OT to `t`. [`CotSender::extend`] describes the challenge.
     ///
-    /// Room for the rows is reserved first; a caller that cares about copies left behind by growing
-    /// reserves all it needs.
+    /// This reserves room for the rows. If `t` must not leave copies behind when it grows, reserve
+    /// all room in advance.
     pub fn prove(self, challenge: &[u8; 32], message: &mut Vec<u8>, t: &mut Vec<u128>) {
         let hashes = self.expansion.hash_columns(self.choices.len(), challenge);
         check::write(&hashes, &self.choices, message);
@@ -328,7 +332,8 @@ impl OpenSegment<'_> {
     }
 }
 
-/// Packs the first `n` choices into blocks, bits past `n` as 0, and appends the sacrificed block.
+/// Packs the first `n` choices into blocks, with 0 for bits past `n`, and appends the sacrificed
+/// block.
 fn pack(choices: &[u64], n: usize, sacrificed: Block) -> Zeroizing<Vec<Block>> {
     let mut blocks = Zeroizing::new(vec![[0; 2]; segment_blocks(n)]);
     blocks[n.div_ceil(BLOCK_OTS)] = sacrificed;
@@ -340,15 +345,16 @@ fn pack(choices: &[u64], n: usize, sacrificed: Block) -> Zeroizing<Vec<Block>> {
     blocks
 }
 
-/// What both parties do: streams of all trees, segment by segment, into columns and rows.
+/// The computation of both parties: it expands the streams of all trees, segment by segment, into
+/// columns and rows.
 struct Expansion {
     kind: Extension,
     nonce: u64,
-    /// What the challenges of the session are bound to.
+    /// The state from which the challenges of the session are derived.
     challenges: check::Challenges,
     /// One stream per known leaf, group after group.
     streams: Vec<Stream>,
-    /// Blocks of every stream used up. It never goes back, and 2^64 blocks are never reached.
+    /// Number of blocks used of every stream. It only increases, and cannot reach 2^64.
     position: u64,
     columns: Columns,
     fold: Fold,
@@ -369,8 +375,8 @@ impl Expansion {
         }
     }
 
-    /// Computes the columns of a segment of `blocks` blocks and passes every group to `finish`: its
-    /// index, its columns and its total.
+    /// Computes the columns of a segment of `blocks` blocks. Calls `finish` with the index, the
+    /// columns and the total of every group.
     fn expand(&mut self, blocks: usize, mut finish: impl FnMut(usize, &mut [Block], &[Block])) {
         let k = self.kind.k();
         let known = self.streams.len() / self.kind.groups();
@@ -399,31 +405,31 @@ impl Expansion {
     }
 }
 
-/// The columns of a segment, [`STRIDE`] apart.
+/// The columns of a segment, at intervals of [`STRIDE`] blocks.
 struct Columns(Zeroizing<Vec<Block>>);
 
 impl Columns {
     const LEN: usize = BASE_COUNT * STRIDE;
 
-    /// Blocks in a cache line.
+    /// Number of blocks in a cache line.
     const LINE: usize = 4;
 
     fn new() -> Self {
         Self(Zeroizing::new(vec![[0; 2]; Self::LEN + Self::LINE - 1]))
     }
 
-    /// Starts at a cache line, for vectors that fill one.
+    /// Returns the columns, aligned to a cache line for full-width vectors.
     fn aligned(&mut self) -> &mut [Block] {
         let skipped = self
             .0
             .as_ptr()
             .align_offset(Self::LINE * size_of::<Block>());
-        // The offset is not promised to be found, and costs only speed if it is not.
+        // The alignment may not be computable, which affects only speed.
         &mut self.0[skipped.min(Self::LINE - 1)..][..Self::LEN]
     }
 }
 
-/// What the sender does with a group: adds the correction to the columns `j` of which bit `j` of
+/// The sender's operation on a group: adds the correction to each column `j` for which bit `j` of
 /// `alpha` is set.
 struct Correct<'a> {
     columns: &'a mut [Block],
@@ -436,7 +442,8 @@ impl Work for Correct<'_> {
     fn run<const WORDS: usize>(self) {
         let (sent, _) = self.sent.as_flattened().as_chunks::<8>();
         for (j, column) in self.columns.chunks_mut(STRIDE).enumerate() {
-            // Opaque to the compiler, so that it does not make a branch of the bit.
+            // `Choice` hides the bit from the optimizer, which could otherwise turn it into a
+            // branch.
             let bit = Choice::from((self.alpha >> j & 1) as u8);
             let mask = 0_u64.wrapping_sub(u64::from(bit.unwrap_u8()));
             for (q, sent) in column.as_flattened_mut().iter_mut().zip(sent) {
@@ -446,7 +453,7 @@ impl Work for Correct<'_> {
     }
 }
 
-/// What the receiver does with a group: the correction is the total with the choices added.
+/// The receiver's operation on a group: the correction is the total plus the choices.
 struct Mask<'a> {
     total: &'a [Block],
     choices: &'a [Block],
@@ -468,7 +475,7 @@ impl Work for Mask<'_> {
     }
 }
 
-/// Binds the keys of the base OTs to the session, the variant and their index.
+/// The key derivation that binds base-OT keys to the session, the variant and their index.
 struct SeedHash {
     prefix: Sha256,
 }
@@ -482,7 +489,7 @@ impl SeedHash {
         Self { prefix }
     }
 
-    /// Returns the seed that a base key of instance `index` stands for.
+    /// Returns the seed derived from a base-OT key of instance `index`.
     fn seed(&self, index: usize, key: u128) -> u128 {
         let digest = self
             .prefix
@@ -497,7 +504,7 @@ impl SeedHash {
         u128::from_le_bytes(*seed)
     }
 
-    /// Returns the public number that makes the labels of this session different.
+    /// Returns the public nonce that separates the PRG labels of this session from those of others.
     fn nonce(&self) -> u64 {
         let digest = <[u8; 32]>::from(self.prefix.clone().chain_update(b"nonce").finalize());
         let mut nonce = [0; 8];

@@ -1,16 +1,16 @@
-//! Loops that are worth translating once more for a wider CPU.
+//! Loops that are compiled a second time for wider vector registers.
 
 #[cfg(target_arch = "x86_64")]
 use crate::wide::Wide;
 
-/// A loop over words. Implementations are `#[inline(always)]` all the way down, or nothing is
-/// gained.
+/// A loop over words. All functions it calls must be `#[inline(always)]`, so that they are compiled
+/// with the target features too.
 pub(crate) trait Work {
-    /// Does the work where `WORDS` words of 64 bits fit a vector register.
+    /// Runs the loop with `WORDS` 64-bit words per vector register.
     fn run<const WORDS: usize>(self);
 }
 
-/// Does the work with the best instructions that this CPU has.
+/// Runs a loop with the widest instructions that this CPU supports.
 pub(crate) fn run(work: impl Work) {
     #[cfg(target_arch = "x86_64")]
     if let Some(wide) = Wide::detect() {
@@ -19,7 +19,7 @@ pub(crate) fn run(work: impl Work) {
     run_portable(work);
 }
 
-/// Does the work with the instructions that every CPU of the target has.
+/// Runs a loop with the baseline instructions of the target.
 pub(crate) fn run_portable(work: impl Work) {
     work.run::<2>();
 }

@@ -1,17 +1,17 @@
-//! The variants of OT extension and what each costs.
+//! The variants of OT extension and their costs.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::{BASE_COUNT, OtError};
 
-/// The variant of OT extension: how correlated OTs are made from 128 base OTs.
+/// A variant of OT extension, which derives correlated OTs from 128 base OTs.
 ///
-/// All four are one construction: `128 / k` vector oblivious linear evaluations over the field
-/// of `2^k` elements (Roy, SoftSpokenOT, eprint 2022/192); with `k = 1` that is the OT extension
-/// of Ishai, Kilian, Nissim and Petrank (CRYPTO 2003). A larger `k` sends `128 / k` bits per OT
-/// instead of 128 and computes `2^k / k` AES blocks per 128 bits on either side. The seed trees
-/// and the columns are checked, so a receiver that deviates is caught (see
+/// All four variants are one construction: `128 / k` vector oblivious linear evaluations over the
+/// field of `2^k` elements (Roy, SoftSpokenOT, eprint 2022/192). With `k = 1` it is the OT
+/// extension of Ishai, Kilian, Nissim and Petrank (CRYPTO 2003). A larger `k` sends `128 / k` bits
+/// per OT instead of 128, and computes `2^k / k` AES blocks per 128 bits on each side. The seed
+/// trees and the columns are checked, so that a malicious receiver is detected (see
 /// [`CotSender`](crate::CotSender)).
 ///
 /// | variant | bytes per OT | setup message |
@@ -21,62 +21,63 @@ use crate::{BASE_COUNT, OtError};
 /// | `SoftSpoken4` | 4 | 5,120 bytes |
 /// | `SoftSpoken8` | 2 | 4,608 bytes |
 ///
-/// Each segment of at most [`SEGMENT_OTS`] OTs also sends one more block of 128 OTs, which is
-/// sacrificed, and a check of [`check_len`](Self::check_len)
-/// bytes.
+/// Each segment of at most [`SEGMENT_OTS`] OTs also sends one sacrificed block of 128 OTs, and a
+/// check of [`check_len`](Self::check_len) bytes.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Extension {
-    /// IKNP, `k = 1`: the least setup, for small numbers of OTs.
+    /// IKNP, `k = 1`: no setup message, for small numbers of OTs.
     Iknp,
-    /// SoftSpoken with `k = 2`: the fastest where bandwidth is plentiful.
+    /// SoftSpoken with `k = 2`: the fastest variant on links with high bandwidth.
     SoftSpoken2,
-    /// SoftSpoken with `k = 4`: a quarter of the bytes of IKNP at little more work.
+    /// SoftSpoken with `k = 4`: a quarter of the bytes of IKNP with little more computation.
     SoftSpoken4,
-    /// SoftSpoken with `k = 8`: for slow links.
+    /// SoftSpoken with `k = 8`: for links with low bandwidth.
     SoftSpoken8,
 }
 
-/// OTs per block: a segment of `n` OTs sends and computes `n` rounded up to a multiple of this,
-/// and one block more.
+/// Number of OTs per block. A segment of `n` OTs sends and computes `n` rounded up to a multiple of
+/// this number, plus one block.
 pub const BLOCK_OTS: usize = 128;
 
-/// Largest number of OTs in a segment, the unit that is extended and checked at once. With the
-/// sacrificed block the columns have 64 blocks, which the AES kernels take in one step.
+/// The largest number of OTs in a segment, the unit that is extended and checked at once. With the
+/// sacrificed block, the columns have 64 blocks, which the AES kernels encrypt in one step.
 pub const SEGMENT_OTS: usize = (SEGMENT_BLOCKS - 1) * BLOCK_OTS;
 
-/// Largest number of blocks in a column of a segment, with the sacrificed block.
+/// The largest number of blocks in a column of a segment, including the sacrificed block.
 pub(crate) const SEGMENT_BLOCKS: usize = 64;
 
-/// 128 bits in the kernels, low word first: the compiler makes vector code of loops over `u64`, not
-/// of loops over `u128`.
+/// A 128-bit string in the kernels, low word first. The compiler vectorizes loops over `u64`, but
+/// not over `u128`.
 pub(crate) type Block = [u64; 2];
 
-/// Splits a string into words.
+/// Splits a 128-bit string into words.
 pub(crate) fn to_block(value: u128) -> Block {
     [value as u64, (value >> 64) as u64]
 }
 
-/// Joins the words of a string.
+/// Joins the words of a 128-bit string.
 pub(crate) fn from_block([low, high]: Block) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// Bytes of one 128-bit string on the wire.
+/// Length of a 128-bit string on the wire, in bytes.
 pub(crate) const BLOCK_LEN: usize = 16;
 
-/// Bytes of the check of one seed tree: the sum of the leaves' strings and a hash of all of them.
+/// Length of the check of one seed tree, in bytes: the sum of the leaves' strings, and a hash of
+/// all of them.
 pub(crate) const TREE_CHECK_LEN: usize = 64;
 
-/// Returns the number of blocks in a column of a segment of `n` OTs, with the sacrificed block.
+/// Returns the number of blocks in a column of a segment of `n` OTs, including the sacrificed
+/// block.
 pub(crate) fn segment_blocks(n: usize) -> usize {
     n.div_ceil(BLOCK_OTS).saturating_add(1)
 }
 
-/// From this many OTs on, sending fewer bytes is worth SoftSpoken's setup.
+/// Number of OTs from which the smaller corrections outweigh SoftSpoken's setup message.
 const SOFTSPOKEN_FROM: u64 = 10_000;
 
 impl Extension {
-    /// Every variant, from the most bytes to the fewest.
+    /// All variants, in decreasing order of bytes per OT.
     pub const ALL: [Self; 4] = [
         Self::Iknp,
         Self::SoftSpoken2,
@@ -84,9 +85,9 @@ impl Extension {
         Self::SoftSpoken8,
     ];
 
-    /// Returns the variant to take for `n` OTs when nothing is known about the path: IKNP below
-    /// 10,000, SoftSpoken with `k = 4` from there on. On a link that carries over about 1 Gbit/s
-    /// `SoftSpoken2` is the better choice, below about 10 Mbit/s `SoftSpoken8`.
+    /// Returns the variant for `n` OTs if nothing is known about the path: IKNP below 10,000 OTs,
+    /// else SoftSpoken with `k = 4`. `SoftSpoken2` is better on links over about 1 Gbit/s, and
+    /// `SoftSpoken8` below about 10 Mbit/s.
     #[must_use]
     pub fn for_count(n: u64) -> Self {
         if n < SOFTSPOKEN_FROM {
@@ -96,14 +97,14 @@ impl Extension {
         }
     }
 
-    /// Returns the length of the one-time setup message, in bytes; 0 if none is sent.
+    /// Returns the length of the setup message, in bytes; 0 if there is none.
     #[must_use]
     pub fn setup_len(self) -> usize {
         self.groups() * self.group_setup_len()
     }
 
-    /// Returns the bytes of the setup message that belong to one seed tree: two corrections for
-    /// each level below the top, and the check of its leaves.
+    /// Returns the length of one seed tree's part of the setup message, in bytes: two corrections
+    /// for each level below the top, and the check of the leaves.
     pub(crate) fn group_setup_len(self) -> usize {
         match self.k() {
             1 => 0,
@@ -111,28 +112,29 @@ impl Extension {
         }
     }
 
-    /// Returns the bytes of the corrections of one block of [`BLOCK_OTS`]: `16 * 128 / k`.
+    /// Returns the length of the corrections of one block of [`BLOCK_OTS`], in bytes: `16 * 128 /
+    /// k`.
     #[must_use]
     pub fn block_len(self) -> usize {
         self.groups() * BLOCK_LEN
     }
 
-    /// Returns the length of the corrections of a segment of `n` OTs, in bytes: `16 * 128 / k` per
-    /// started block of [`BLOCK_OTS`] and for the sacrificed block. Saturates instead of
-    /// overflowing.
+    /// Returns the length of the corrections of a segment of `n` OTs, in bytes: `16 * 128 / k` for
+    /// each block of [`BLOCK_OTS`], the last one padded, and for the sacrificed block. The result
+    /// saturates instead of overflowing.
     #[must_use]
     pub fn corrections_len(self, n: usize) -> usize {
         segment_blocks(n).saturating_mul(self.block_len())
     }
 
-    /// Returns the length of the check of a segment, in bytes: a hash of the choices and one of each
+    /// Returns the length of the check of a segment, in bytes: one hash of the choices, and one per
     /// group of columns.
     #[must_use]
     pub fn check_len(self) -> usize {
         BLOCK_LEN + self.block_len()
     }
 
-    /// Returns the code on the wire, which is `k`.
+    /// Returns the code of the variant on the wire, which is `k`.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {
@@ -143,10 +145,10 @@ impl Extension {
         }
     }
 
-    /// Returns the variant with this code.
+    /// Returns the variant with a code.
     ///
     /// # Errors
-    /// [`OtError::UnknownCode`].
+    /// [`OtError::UnknownCode`] if no variant has this code.
     pub fn from_code(code: u8) -> Result<Self, OtError> {
         Self::ALL
             .into_iter()
@@ -154,7 +156,7 @@ impl Extension {
             .ok_or(OtError::UnknownCode { code })
     }
 
-    /// Returns the field size exponent `k`.
+    /// Returns the exponent `k` of the field size.
     pub(crate) fn k(self) -> usize {
         usize::from(self.code())
     }
@@ -194,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_codes_lead_back() {
+    fn extension_names_and_codes_round_trip() {
         for kind in Extension::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
             assert_eq!(Extension::from_code(kind.code()), Ok(kind));

@@ -1,8 +1,9 @@
-//! From the leaves of one tree to `k` columns of a vector OLE: with `r_x` the stream of leaf `x`,
-//! column `j` is the sum of the `r_x` with bit `j` of `x` set, and the total is the sum of all.
+//! Sums of the leaves of one tree, which form `k` columns of a vector OLE. If `r_x` is the stream
+//! of leaf `x`, column `j` is the sum of the `r_x` for which bit `j` of `x` is set, and the total
+//! is the sum of all `r_x`.
 //!
-//! With the leaves numbered relative to the hole `alpha` the columns become
-//! `column_j ^ alpha_j * total`, whatever the stream of the hole is: it only enters the total.
+//! With the leaves numbered relative to the hole `alpha`, the columns become `column_j ^ alpha_j *
+//! total`. The stream of the hole only affects the total.
 
 use zeroize::{Zeroize, Zeroizing};
 
@@ -10,23 +11,23 @@ use crate::dispatch::{Work, run};
 use crate::extension::{Block, SEGMENT_BLOCKS};
 use crate::prg::Stream;
 
-/// Blocks between the starts of two columns: not a multiple of a large power of two, so that the
-/// columns spread over the sets of the cache.
+/// Distance between the starts of two columns, in blocks. It is not a multiple of a large power of
+/// two, so that the columns are spread over the sets of the cache.
 pub(crate) const STRIDE: usize = SEGMENT_BLOCKS + 4;
 
 const MAX_K: usize = 8;
 
-/// A column's worth of blocks, in whole cache lines.
+/// A buffer for one column, aligned to cache lines.
 #[derive(Clone, Copy, Zeroize)]
 #[repr(align(64))]
 struct Buffer([Block; SEGMENT_BLOCKS]);
 
 const ZERO: Block = [0; 2];
 
-/// Working memory of the sums, wiped on drop.
+/// Buffers of the sums; wiped on drop.
 pub(crate) struct Fold {
     odd: Zeroizing<Buffer>,
-    /// The sum in the making, then finished left siblings, one per level, then the total.
+    /// The current sum, then the finished left siblings, one per level, then the total.
     sums: Zeroizing<[Buffer; MAX_K + 1]>,
 }
 
@@ -38,14 +39,14 @@ impl Fold {
         }
     }
 
-    /// Sums blocks `position..position + blocks` of the streams of one tree: `k` columns into
-    /// `columns`, [`STRIDE`] apart. Returns the total.
+    /// Sums blocks `position..position + blocks` of the streams of one tree. Writes `k` columns to
+    /// `columns`, at intervals of [`STRIDE`] blocks, and returns the total.
     ///
-    /// `leaves` are the streams of leaves 1 to `2^k - 1`, after leaf 0 where that is known; an
+    /// `leaves` are the streams of leaves 1 to `2^k - 1`, preceded by leaf 0 if that is known; an
     /// unknown leaf 0 counts as zero.
     ///
-    /// Pairs of siblings are summed up the tree like carries of a binary counter, which costs two
-    /// sums per leaf rather than `k / 2 + 1`, all in memory that stays in the first-level cache.
+    /// Pairs of siblings are summed up the tree like the carries of a binary counter. That takes
+    /// two sums per leaf instead of `k / 2 + 1`, in memory that stays in the L1 cache.
     pub(crate) fn sum(
         &mut self,
         k: usize,
@@ -66,7 +67,7 @@ impl Fold {
     }
 }
 
-/// The arguments of [`Fold::sum`]; the total goes to `fold.sums[k]`.
+/// The arguments of [`Fold::sum`]; the total is written to `fold.sums[k]`.
 struct Sum<'a> {
     k: usize,
     leaves: &'a [Stream],
@@ -88,7 +89,8 @@ impl Work for Sum<'_> {
         let first_known = leaves.len() == 1 << k;
         for pair in 0..1_usize << (k - 1) {
             let carries = pair.trailing_ones() as usize;
-            // The sum of the pair: the left sibling of what comes, or to be carried.
+            // The sum of the pair: either a left sibling, which waits for its right sibling, or a
+            // carry.
             let even = &mut sums[usize::from(carries == 0)].0[..blocks];
             let column = &mut columns[..blocks];
             if pair > 0 {
@@ -101,7 +103,7 @@ impl Work for Sum<'_> {
                 add(even, column);
             } else {
                 fill(leaves.next(), self.position, column);
-                // With one level, only the owner of the tree needs the total.
+                // With one level, only the party that knows all leaves needs the total.
                 if k > 1 {
                     even.copy_from_slice(column);
                 }
@@ -132,7 +134,7 @@ fn fill(stream: Option<&Stream>, position: u64, out: &mut [Block]) {
     }
 }
 
-/// Adds `b` to `a`.
+/// Adds `b` to `a` by XOR.
 #[inline(always)]
 fn add(a: &mut [Block], b: &[Block]) {
     for (a, b) in a.as_flattened_mut().iter_mut().zip(b.as_flattened()) {
@@ -149,7 +151,7 @@ fn sum(a: &mut [Block], b: &[Block], c: &[Block]) {
     }
 }
 
-/// Adds `c` to `a` and to `b`.
+/// Adds `c` to both `a` and `b`.
 #[inline(always)]
 fn add_to_both(a: &mut [Block], b: &mut [Block], c: &[Block]) {
     let both = a.as_flattened_mut().iter_mut().zip(b.as_flattened_mut());
@@ -183,7 +185,7 @@ mod tests {
                 let mut columns = vec![ZERO; k * STRIDE];
                 let mut fold = Fold::new();
                 let sum = fold.sum(k, &streams[missing..], 11, BLOCKS, &mut columns);
-                // A tree of two leaves without the first has no use for the total.
+                // A tree of two leaves without the first does not need the total.
                 let has_total = (k, missing) != (1, 1);
                 assert!(!has_total || *sum == total);
                 assert_eq!(columns, expected);

@@ -1,8 +1,8 @@
-//! Arithmetic in GF(2^128) with the polynomial x^128 + x^7 + x^2 + x + 1; bit `i` of a block is
-//! the coefficient of x^i (not the reflected order of GCM).
+//! Arithmetic in GF(2^128) with the polynomial x^128 + x^7 + x^2 + x + 1. Bit `i` of a block is the
+//! coefficient of x^i, which is not the reflected order of GCM.
 //!
-//! The operations on secrets are [`hash_groups`] and [`scale`]. The element that it evaluates at is public,
-//! so the portable code may use it as an index; no index or branch depends on a column.
+//! [`hash_groups`] and [`scale`] operate on secrets. The element at which [`hash_groups`] evaluates
+//! is public, so the portable code uses it as an index; no index or branch depends on a column.
 
 use subtle::Choice;
 use zeroize::Zeroizing;
@@ -11,17 +11,18 @@ use crate::extension::{Block, SEGMENT_BLOCKS, from_block, to_block};
 #[cfg(target_arch = "x86_64")]
 use crate::wide::Wide;
 
-/// Bits of the window into the public powers.
+/// Number of bits per window of the public powers.
 const WINDOW: usize = 4;
 
 /// The coefficients of a polynomial hash: powers of a public element.
 ///
-/// A column of `n` blocks `z` is hashed to the sum of `z[b] * x^(n - 1 - b)`, so its last block has
-/// the coefficient 1. Two different columns have the same hash for at most `n - 1` elements `x`.
+/// The hash of a column of `n` blocks `z` is the sum of `z[b] * x^(n - 1 - b)`, so its last block
+/// has the coefficient 1. Two different columns have the same hash for at most `n - 1` elements
+/// `x`.
 pub(crate) struct Powers {
-    /// Zero from `blocks` on, so that kernels may take in whole vectors.
+    /// The coefficients; zero from `blocks` on, so that kernels may process whole vectors.
     pub(crate) coefficients: [Block; SEGMENT_BLOCKS],
-    /// The sum of the words of each coefficient, in both words.
+    /// The XOR of the two words of each coefficient, in both words, for Karatsuba multiplication.
     #[cfg(target_arch = "x86_64")]
     pub(crate) folded: [Block; SEGMENT_BLOCKS],
     blocks: usize,
@@ -44,7 +45,7 @@ impl Powers {
         }
     }
 
-    /// Hashes one column, on any processor.
+    /// Hashes one column with portable code.
     fn hash(&self, column: &[Block]) -> u128 {
         let mut buckets = Zeroizing::new([[[0; 2]; 1 << WINDOW]; 128 / WINDOW]);
         for (block, power) in column.iter().zip(&self.coefficients[..self.blocks]) {
@@ -100,8 +101,8 @@ fn ascending_powers_portable(element: u128) -> [Block; SEGMENT_BLOCKS] {
     powers
 }
 
-/// Hashes groups of `k` columns, which are `stride` blocks apart, to one value each: the hash of the
-/// sum of column `j` of the group times x^j.
+/// Hashes groups of `k` columns, at intervals of `stride` blocks, to one value each: the hash of
+/// the sum of x^j times column `j` of the group.
 pub(crate) fn hash_groups(columns: &[Block], stride: usize, k: usize, powers: &Powers) -> Hashes {
     let mut hashes = Zeroizing::new(vec![0; columns.len() / (k * stride)]);
     #[cfg(target_arch = "x86_64")]
@@ -120,7 +121,7 @@ pub(crate) fn hash_column(column: &[Block], powers: &Powers) -> u128 {
     hash_groups(&*padded, SEGMENT_BLOCKS, 1, powers)[0]
 }
 
-/// One hash for each group of columns.
+/// One hash per group of columns.
 pub(crate) type Hashes = Zeroizing<Vec<u128>>;
 
 fn hash_groups_portable(
@@ -143,12 +144,12 @@ fn hash_groups_portable(
     }
 }
 
-/// Returns the product of an element with the polynomial of degree below `k` whose coefficients are
-/// the low bits of `factor`. The time does not depend on them.
+/// Returns the product of an element and the polynomial of degree below `k` whose coefficients are
+/// the low bits of `factor`, in constant time.
 pub(crate) fn scale(element: u128, factor: u128, k: usize) -> u128 {
     let (mut multiple, mut product) = (element, 0);
     for bit in 0..k {
-        // Opaque to the compiler, so that it does not make a branch of the bit.
+        // `Choice` hides the bit from the optimizer, which could otherwise turn it into a branch.
         let bit = Choice::from((factor >> bit & 1) as u8).unwrap_u8();
         product ^= multiple & u128::from(bit).wrapping_neg();
         multiple = double(multiple);
@@ -156,17 +157,18 @@ pub(crate) fn scale(element: u128, factor: u128, k: usize) -> u128 {
     product
 }
 
-/// Multiplies by x.
+/// Multiplies an element by x.
 fn double(value: u128) -> u128 {
     (value << 1) ^ ((value >> 127) * POLYNOMIAL)
 }
 
-/// The polynomial without x^128.
+/// The polynomial without its term x^128.
 pub(crate) const POLYNOMIAL: u128 = 0x87;
 
-/// Reduces a product of 256 bits.
+/// Reduces a 256-bit product modulo the polynomial.
 fn reduce(low: u128, high: u128) -> u128 {
-    // What the shifts below carry beyond x^127; its product with the polynomial carries nothing.
+    // Adds what the shifts below carry beyond x^127; the product of that with the polynomial
+    // carries nothing.
     let high = high ^ high >> 127 ^ high >> 126 ^ high >> 121;
     low ^ high ^ high << 1 ^ high << 2 ^ high << 7
 }
@@ -176,7 +178,7 @@ mod tests {
     use super::*;
     use crate::BASE_COUNT;
 
-    /// Schoolbook multiplication.
+    /// Multiplies two elements by the schoolbook method.
     fn mul(a: u128, b: u128) -> u128 {
         let mut multiple = a;
         let mut product = 0;
@@ -195,11 +197,11 @@ mod tests {
     }
 
     #[test]
-    fn products_are_those_of_the_reference_model() {
+    fn products_match_the_reference_model() {
         let a = 0xf505_7fee_4c3e_f459_02dd_2125_0b72_9601;
         let b = 0xf41f_cb28_e1ec_a229_1aa5_148c_01a8_c3f5;
         assert_eq!(mul(a, b), 0x65c5_3114_da20_ce21_94d3_0350_77ac_94b3);
-        // A Horner evaluation ends in a multiplication by the element, which a last block of zero does.
+        // A Horner evaluation whose last block is zero ends in a multiplication by the element.
         let element = 0xb7b3_ff7b_623d_d8df_0cd5_8cc6_f137_bdc5;
         let powers = Powers::new(element, 3);
         assert_eq!(
@@ -245,7 +247,7 @@ mod tests {
     #[test]
     fn every_back_end_hashes_groups_to_the_same_values() {
         const STRIDE: usize = SEGMENT_BLOCKS + 4;
-        // Blocks behind the end of a column must not count.
+        // Blocks after the end of a column must be ignored.
         let columns: Vec<Block> = column(7, BASE_COUNT * STRIDE);
         for k in [1, 2, 4, 8] {
             for blocks in [1, 2, 3, 4, 5, 8, 62, 63, 64] {
@@ -270,7 +272,7 @@ mod tests {
         let element = 0xf505_7fee_4c3e_f459_02dd_2125_0b72_9601;
         for k in [1, 2, 4, 8] {
             for factor in 0..1 << k {
-                // Bits above do not count.
+                // Higher bits of the factor must be ignored.
                 assert_eq!(scale(element, factor | 1 << k, k), mul(element, factor));
             }
         }

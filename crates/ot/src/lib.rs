@@ -1,21 +1,21 @@
-//! Oblivious transfer as message state machines, secure against malicious parties.
+//! Oblivious transfer as message-driven state machines, secure against malicious parties.
 //!
-//! Nothing here does I/O: every step takes and returns bytes. 128-bit strings are `u128`, on the
-//! wire 16 bytes little-endian.
+//! There is no I/O: every step takes and returns bytes. 128-bit strings are `u128`, which are 16
+//! little-endian bytes on the wire.
 //!
-//! * [`BaseReceiver`] and [`BaseSender`]: public-key OT, one round. Enough on their own for a few
-//!   hundred OTs, with [`mask_pair`] and [`unmask_pair`] to carry chosen messages.
-//! * [`KemReceiver`] and [`KemSender`]: the same over ML-KEM-768, for those who must reckon with
-//!   quantum computers. Larger messages, and the sender's answers the receiver's.
-//! * [`AnyReceiver`] and [`AnySender`]: whichever of these a [`BaseOt`] names.
-//! * [`CotSender`] and [`CotReceiver`]: OT extension. From 128 base OTs they make any number of
-//!   *correlated* OTs `t = q ^ x * delta`, in segments of at most [`SEGMENT_OTS`]; [`Extension`]
-//!   names the trade between bytes and work. A consistency check catches a receiver that deviates
-//!   before its segment is used.
-//! * [`MaskHash`]: chosen-message OT from correlated OT.
+//! * [`BaseReceiver`] and [`BaseSender`] are public-key OT in one round. They suffice for a few
+//!   hundred OTs; [`mask_pair`] and [`unmask_pair`] transfer chosen messages.
+//! * [`KemReceiver`] and [`KemSender`] are the same over ML-KEM-768, for security against quantum
+//!   computers. Messages are larger, and the sender answers the receiver's message.
+//! * [`AnyReceiver`] and [`AnySender`] are either of these, selected by a [`BaseOt`].
+//! * [`CotSender`] and [`CotReceiver`] are OT extension. They derive any number of *correlated* OTs
+//!   `t = q ^ x * delta` from 128 base OTs, in segments of at most [`SEGMENT_OTS`]. [`Extension`]
+//!   selects the trade-off between communication and computation. A consistency check detects a
+//!   malicious receiver before its segment is used.
+//! * [`MaskHash`] is chosen-message OT from correlated OT.
 //!
-//! The roles flip between base OT and extension: the *sender* of the extension is the base OT
-//! receiver, with the bits of its offset `delta` as choices (see [`delta_choices`]).
+//! The roles of base OT and extension are reversed: the *sender* of the extension is the receiver
+//! of the base OTs, with the bits of its offset `delta` as choices (see [`delta_choices`]).
 //!
 //! # Examples
 //! ```
@@ -55,7 +55,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// Only the SIMD kernels, `wide` and `base::lanes`, have any.
+// Only the SIMD kernels in `wide` and `base::lanes` contain unsafe code.
 #![deny(unsafe_code)]
 
 mod base;

@@ -1,4 +1,4 @@
-//! Chosen messages on top of OT keys and of correlated OTs.
+//! Transfer of chosen messages with base-OT keys and with correlated OTs.
 
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable};
@@ -7,38 +7,37 @@ use zeroize::Zeroizing;
 use crate::cipher::Cipher;
 use crate::extension::{Block, from_block, to_block};
 
-/// Masks two chosen messages with the two keys of a base OT: what the sender of a *direct* OT
-/// sends. The keys are bound to their session and instance already.
+/// Returns two chosen messages, masked with the two keys of a base OT, for the sender of a *direct*
+/// OT. The keys are already bound to their session and instance.
 ///
-/// A pair of keys masks one pair of messages, once: a second use reveals the difference of the
-/// messages.
+/// Use a pair of keys only once: a second use reveals the difference of the messages.
 #[must_use]
 pub fn mask_pair(keys: [u128; 2], messages: [u128; 2]) -> [u128; 2] {
     [keys[0] ^ messages[0], keys[1] ^ messages[1]]
 }
 
-/// Recovers the chosen message of a direct OT from its key, in constant time.
+/// Returns the chosen message of a direct OT, unmasked with its key in constant time.
 #[must_use]
 pub fn unmask_pair(key: u128, choice: bool, masked: [u128; 2]) -> u128 {
     key ^ choose(u8::from(choice), masked)
 }
 
-/// First index that [`MaskHash`] refuses.
+/// The exclusive upper bound on the indices of [`MaskHash`].
 pub const MAX_INDEX: u64 = 1 << 56;
 
-/// Chosen-message OT from correlated OT: message `b` of OT `i` is masked with
-/// `H(q_i ^ b * delta, i)`, and the receiver has `H(t_i, i)` for its choice.
+/// Chosen-message OT from correlated OT: message `b` of OT `i` is masked with `H(q_i ^ b * delta,
+/// i)`, and the receiver can compute `H(t_i, i)` for its choice.
 ///
-/// `H(x, i) = P(P(x) ^ tweak(i)) ^ P(x)` (Guo, Katz, Wang and Yu, eprint 2019/074, TMMO), `P`
-/// being AES-128 under a public key derived from the session id; the tweak has the index in bytes
-/// 0 to 7 and the domain 0x01 in byte 15. An index must not repeat within a session, whatever the
-/// number of calls.
+/// `H(x, i) = P(P(x) ^ tweak(i)) ^ P(x)` is the hash TMMO of Guo, Katz, Wang and Yu (eprint
+/// 2019/074). `P` is AES-128 under a public key that is derived from the session id. The tweak has
+/// the index in bytes 0 to 7 and the domain separator 0x01 in byte 15. An index must not repeat
+/// within a session.
 pub struct MaskHash {
     cipher: Cipher,
 }
 
 impl MaskHash {
-    /// Derives the public permutation of a session.
+    /// Returns the hash of a session, with its public permutation.
     #[must_use]
     pub fn new(sid: &[u8; 32]) -> Self {
         let digest = Sha256::new()
@@ -59,22 +58,24 @@ impl MaskHash {
     pub fn hash(&self, start: u64, values: &mut [u128]) {
         check_range(start, values.len());
         let [mut blocks, mut outer] = buffers();
-        for (part, values) in values.chunks_mut(WIDTH).enumerate() {
+        for (part, values) in values.chunks_mut(BATCH_VALUES).enumerate() {
             let blocks = &mut blocks[..values.len()];
             for (block, value) in blocks.iter_mut().zip(&*values) {
                 *block = to_block(*value);
             }
-            self.hash_with(blocks, &mut outer, |i| start + (part * WIDTH + i) as u64);
+            self.hash_with(blocks, &mut outer, |i| {
+                start + (part * BATCH_VALUES + i) as u64
+            });
             for (block, value) in blocks.iter().zip(values) {
                 *value = from_block(*block);
             }
         }
     }
 
-    /// Appends both masked messages of the OTs `start..start + q.len()`: what the sender sends.
+    /// Appends both masked messages of the OTs `start..start + q.len()`, for the sender to send.
     ///
     /// # Panics
-    /// Unless there are as many pairs of messages as elements of `q`, or if an index reaches
+    /// Unless `messages` has as many pairs as `q` has elements, or if an index reaches
     /// [`MAX_INDEX`].
     pub fn mask(
         &self,
@@ -88,8 +89,10 @@ impl MaskHash {
         check_range(start, q.len());
         masked.reserve(q.len());
         let [mut hashes, mut outer] = buffers();
-        let mut pairs = Zeroizing::new([[0; 2]; WIDTH / 2]);
-        let parts = q.chunks(WIDTH / 2).zip(messages.chunks(WIDTH / 2));
+        let mut pairs = Zeroizing::new([[0; 2]; BATCH_VALUES / 2]);
+        let parts = q
+            .chunks(BATCH_VALUES / 2)
+            .zip(messages.chunks(BATCH_VALUES / 2));
         for (part, (q, messages)) in parts.enumerate() {
             let hashes = &mut hashes[..2 * q.len()];
             let (keys, _) = hashes.as_chunks_mut::<2>();
@@ -97,7 +100,7 @@ impl MaskHash {
                 *keys = [to_block(*q), to_block(q ^ delta)];
             }
             self.hash_with(hashes, &mut outer, |i| {
-                start + (part * (WIDTH / 2) + i / 2) as u64
+                start + (part * (BATCH_VALUES / 2) + i / 2) as u64
             });
             let pairs = &mut pairs[..q.len()];
             let (keys, _) = hashes.as_chunks::<2>();
@@ -108,12 +111,12 @@ impl MaskHash {
         }
     }
 
-    /// Appends the chosen messages of the OTs `start..start + t.len()`. The choice of OT
-    /// `start + j` is bit `j % 64` of `choices[j / 64]`; no branch or access depends on it.
+    /// Appends the chosen messages of the OTs `start..start + t.len()`. The choice of OT `start +
+    /// j` is bit `j % 64` of `choices[j / 64]`; no branch and no memory address depends on it.
     ///
     /// # Panics
-    /// Unless there are as many masked pairs as elements of `t` and at least as many choices, or
-    /// if an index reaches [`MAX_INDEX`].
+    /// Unless `masked` has as many pairs as `t` has elements and there are at least as many
+    /// choices, or if an index reaches [`MAX_INDEX`].
     pub fn unmask(
         &self,
         start: u64,
@@ -132,8 +135,12 @@ impl MaskHash {
         check_range(start, t.len());
         messages.reserve(t.len());
         let [mut keys, mut outer] = buffers();
-        for (part, (t, masked)) in t.chunks(WIDTH).zip(masked.chunks(WIDTH)).enumerate() {
-            let first = part * WIDTH;
+        for (part, (t, masked)) in t
+            .chunks(BATCH_VALUES)
+            .zip(masked.chunks(BATCH_VALUES))
+            .enumerate()
+        {
+            let first = part * BATCH_VALUES;
             let keys = &mut keys[..t.len()];
             for (key, t) in keys.iter_mut().zip(t) {
                 *key = to_block(*t);
@@ -151,7 +158,7 @@ impl MaskHash {
         }
     }
 
-    /// Hashes values in two wide AES calls.
+    /// Replaces values by their hashes, with two AES calls over all values.
     #[inline]
     fn hash_with(&self, values: &mut [Block], outer: &mut Blocks, index: impl Fn(usize) -> u64) {
         let outer = &mut outer[..values.len()];
@@ -166,17 +173,17 @@ impl MaskHash {
     }
 }
 
-/// Values per AES call: the widest back end takes 64 blocks at a time.
-const WIDTH: usize = 128;
+/// Number of values hashed at a time, a multiple of the 64 blocks of the widest AES back end.
+const BATCH_VALUES: usize = 128;
 
-type Blocks = [Block; WIDTH];
+type Blocks = [Block; BATCH_VALUES];
 
-/// Returns room for values and for the outer inputs of their hashes.
+/// Returns buffers for values and for the inputs of the outer permutation.
 fn buffers() -> [Zeroizing<Blocks>; 2] {
-    [(); 2].map(|()| Zeroizing::new([[0; 2]; WIDTH]))
+    [(); 2].map(|()| Zeroizing::new([[0; 2]; BATCH_VALUES]))
 }
 
-/// Domain byte 0x01, OT masks, in byte 15 of the tweak: the high word.
+/// The domain separator 0x01 of OT masks in byte 15 of the tweak, as part of its high word.
 const DOMAIN: u64 = 1 << 56;
 
 fn check_range(start: u64, count: usize) {

@@ -1,15 +1,15 @@
 //! The pseudorandom generator: AES-128 in counter mode, keyed by the seed.
 //!
-//! A counter block is a 64-bit position (low half) and a 64-bit public label (high half) that
-//! differs between the seeds of a session and between sessions, so that a guess of a key pays
-//! against one seed only.
+//! A counter block has a 64-bit position in its low half and a 64-bit public label in its high
+//! half. The label differs between the seeds of a session and between sessions, so that a guessed
+//! key attacks only one seed.
 
 use zeroize::Zeroizing;
 
 use crate::cipher::Cipher;
 use crate::extension::{Block, from_block};
 
-/// The stream of one seed. The key schedule is wiped on drop.
+/// The pseudorandom stream of one seed; the key schedule is wiped on drop.
 pub(crate) struct Stream {
     cipher: Cipher,
     label: u64,
@@ -28,7 +28,7 @@ impl Stream {
         self.cipher.count(self.label, position, out);
     }
 
-    /// Returns blocks 0 and 1: the two children of a tree node.
+    /// Returns blocks 0 and 1, which are the two children of a tree node.
     pub(crate) fn pair(seed: u128, label: u64) -> [u128; 2] {
         let mut pair = Zeroizing::new([[0; 2]; 2]);
         Self::new(seed, label).fill(0, &mut *pair);
@@ -40,7 +40,7 @@ impl Stream {
 mod tests {
     use super::*;
 
-    /// The same stream with the `aes` crate.
+    /// Returns the same stream with the implementation of the `aes` crate.
     fn portable(seed: u128, label: u64) -> Stream {
         let cipher = Cipher::portable(seed);
         Stream { cipher, label }
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn blocks_are_aes_of_the_counter() {
-        // FIPS 197, appendix C.1, with the plaintext as label and position.
+        // FIPS 197, appendix C.1, with the plaintext as the label and the position.
         let key = 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f_u128.swap_bytes();
         let plain = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff_u128.swap_bytes();
         for new in [Stream::new, portable] {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn any_split_of_a_stream_is_the_same_stream() {
+    fn a_stream_does_not_depend_on_the_pieces_requested() {
         for stream in [Stream::new(77, 5), portable(77, 5)] {
             let mut whole = [[0; 2]; 200];
             stream.fill(3, &mut whole);

@@ -1,4 +1,4 @@
-//! From columns of bits to rows: 128 columns become one 128-bit string per OT.
+//! Transposition of a bit matrix: 128 columns become one 128-bit row per OT.
 
 use zeroize::{Zeroize, Zeroizing};
 
@@ -6,21 +6,21 @@ use crate::extension::{Block, from_block};
 #[cfg(target_arch = "x86_64")]
 use crate::wide::{Scratch, Wide};
 
-/// Columns of a matrix, and bits of a row.
+/// Number of columns of a matrix, which is the number of bits of a row.
 pub(crate) const COLUMNS: usize = 128;
 
-/// Tiles of 128 x 128 bits that are transposed side by side: one cache line of every column.
+/// Number of 128 x 128 tiles that are transposed together: one cache line of every column.
 pub(crate) const TILES: usize = 4;
 
-/// Rows of [`TILES`] tiles.
+/// Number of rows of [`TILES`] tiles.
 pub(crate) const TILE_ROWS: usize = COLUMNS * TILES;
 
-/// 64-bit words of a column in [`TILES`] tiles.
+/// Number of 64-bit words of a column in [`TILES`] tiles.
 const LANES: usize = 2 * TILES;
 
 type Tile = [[u64; LANES]; COLUMNS];
 
-/// Transposes matrices of 128 columns. Its working memory is kept between calls and wiped on drop.
+/// Transposes matrices of 128 columns. Its buffers are reused between calls and wiped on drop.
 pub(crate) struct Transposer {
     kernel: Kernel,
     rows: Box<Zeroizing<Rows>>,
@@ -32,13 +32,13 @@ enum Kernel {
     Wide(Box<Scratch>),
 }
 
-/// Rows of [`TILES`] tiles, in whole cache lines.
+/// The rows of [`TILES`] tiles, aligned to cache lines.
 #[derive(Zeroize)]
 #[repr(align(64))]
 struct Rows([u128; TILE_ROWS]);
 
 impl Transposer {
-    /// Chooses the fastest way that this CPU has.
+    /// Returns the fastest implementation that this CPU supports.
     pub(crate) fn new() -> Self {
         #[cfg(target_arch = "x86_64")]
         if let Some(wide) = Wide::detect() {
@@ -72,7 +72,7 @@ impl Transposer {
             if first + TILES <= stride {
                 self.transpose(&columns[first..], stride);
             } else {
-                // The columns end within the tiles.
+                // The columns end within the tiles, so the rest is padded.
                 let mut last = Zeroizing::new([[0; 2]; COLUMNS * TILES]);
                 for (i, column) in last.chunks_mut(TILES).enumerate() {
                     let used = stride - first;
@@ -105,7 +105,7 @@ impl Transposer {
 }
 
 /// Loads the first [`TILES`] blocks of every column, with the two off-diagonal 64 x 64 quarters of
-/// each tile swapped: the first step of its transposition.
+/// each tile swapped, which is the first step of the transposition.
 fn load(tile: &mut Tile, columns: &[Block], stride: usize) {
     const HALF: usize = COLUMNS / 2;
     let (upper, lower) = tile.split_at_mut(HALF);
@@ -119,10 +119,10 @@ fn load(tile: &mut Tile, columns: &[Block], stride: usize) {
     }
 }
 
-/// One of two passes over the rows that transpose every 64 x 64 quarter: swaps off-diagonal squares
-/// of sides `4 * STEP`, `2 * STEP` and `STEP` (Warren, Hacker's Delight, section 7-3).
+/// Performs one of the two passes that transpose every 64 x 64 quarter: swaps the off-diagonal
+/// squares of sides `4 * STEP`, `2 * STEP` and `STEP` (Warren, Hacker's Delight, section 7-3).
 fn pass<const STEP: usize>(tile: &mut Tile) {
-    /// 64-bit words of a vector that every CPU has.
+    /// Number of 64-bit words in the vectors of the baseline target.
     const WORDS: usize = 2;
     for high in (0..COLUMNS).step_by(8 * STEP) {
         for base in high..high + STEP {
@@ -148,10 +148,11 @@ fn pass<const STEP: usize>(tile: &mut Tile) {
     }
 }
 
-/// Swaps the high `side` bits of every `2 * side` in row `a` with the low ones in row `b`.
+/// Swaps the high `side` bits of every `2 * side` bits in row `a` with the low `side` bits in row
+/// `b`.
 #[inline(always)]
 fn swap<const WORDS: usize>(rows: &mut [[u64; WORDS]; 8], a: usize, b: usize, side: usize) {
-    // Ones in the low `side` bits of every `2 * side`.
+    // Ones in the low `side` bits of every `2 * side` bits.
     let mask = u64::MAX / ((1 << side) + 1);
     let (mut upper, mut lower) = (rows[a], rows[b]);
     for (upper, lower) in upper.iter_mut().zip(&mut lower) {
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
     use crate::extension::to_block;
 
-    /// The definition, bit by bit.
+    /// Transposes bit by bit, following the definition.
     fn naive(columns: &[Block], stride: usize, n: usize) -> Vec<u128> {
         (0..n)
             .map(|r| {

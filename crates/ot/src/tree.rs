@@ -1,20 +1,20 @@
-//! Puncturable PRF: a tree of seeds of which one party knows every leaf and the other, for a
-//! point `alpha` of its own, every leaf but number `alpha` (Goldreich, Goldwasser, Micali; sent as
-//! in Roy, eprint 2022/192, section 3.2).
+//! Puncturable PRF: a tree of seeds of which one party, the owner, knows every leaf. The other
+//! party knows every leaf except number `alpha`, a point of its choice (Goldreich, Goldwasser,
+//! Micali; transferred as in Roy, eprint 2022/192, section 3.2).
 //!
-//! Level `l` decides bit `l` of the leaf number and is transferred by base OT `l` of the group,
-//! with bit `l` of `alpha` as choice. The chosen key of that OT must unlock the sum of the
-//! children on the *other* side of `alpha`. At the top the children are the keys themselves;
-//! below, the setup message has both sums, each under the key that may open it.
+//! Level `l` determines bit `l` of the leaf number. It is transferred by base OT `l` of the group,
+//! with bit `l` of `alpha` as choice. The chosen key of that OT unlocks the sum of the children on
+//! the side that does *not* contain leaf `alpha`. At the top, the children are the keys themselves.
+//! Below, the setup message has both sums, each masked with the key that may unlock it.
 //!
-//! The party with a hole numbers nodes relative to `alpha` (`y = x ^ alpha`), so the hole is
-//! always node 0 and no memory access depends on `alpha`.
+//! The other party numbers nodes relative to `alpha` (`y = x ^ alpha`), so that the hole is always
+//! node 0 and no memory address depends on `alpha`.
 //!
-//! A check shows that the corrections of a level below the top belong to one tree, whatever
-//! `alpha` is (section 3.2 of the same paper): every leaf is expanded to its final value and a
-//! string of 32 bytes; the owner sends the sum of all strings and a hash of them. The other party
-//! recovers the string of its hole from the sum. An owner whose corrections are wrong on one side
-//! passes only if `alpha` never selects that side: it bets on bits of `alpha`.
+//! A check proves that the corrections of all levels below the top belong to one tree for every
+//! `alpha` (section 3.2 of the same paper). Every leaf is expanded to its final value and a string
+//! of 32 bytes; the owner sends the sum and a hash of all strings. The other party computes the
+//! string of its hole from the sum. An owner whose corrections are wrong on one side passes only if
+//! `alpha` does not select that side, so it has to guess bits of `alpha`.
 
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use zeroize::{Zeroize, Zeroizing};
@@ -23,15 +23,15 @@ use crate::OtError;
 use crate::extension::{BLOCK_LEN, Block, TREE_CHECK_LEN, from_block};
 use crate::prg::Stream;
 
-/// Public name of a node for the PRG: unique within a session, and different between sessions
-/// through `nonce`.
+/// Returns the public PRG label of a node. It is unique within a session, and `nonce` makes it
+/// differ between sessions.
 pub(crate) fn label(nonce: u64, level: usize, group: usize, index: usize) -> u64 {
-    // At most 256 indexes and 128 groups.
+    // There are at most 256 indices and 128 groups.
     nonce ^ (level << 16 | group << 8 | index) as u64
 }
 
-/// Fills `leaves` with all `2^k` leaves of the tree of `group` over the `k` key pairs and appends
-/// the correction of every level below the top.
+/// Fills `leaves` with all `2^k` leaves of the tree of `group` from its `k` key pairs, and appends
+/// the corrections of every level below the top to `message`.
 pub(crate) fn grow_full(
     nonce: u64,
     group: usize,
@@ -55,8 +55,8 @@ pub(crate) fn grow_full(
     }
 }
 
-/// Fills `leaves` with the leaves other than number `alpha`, leaf `x` at place `x ^ alpha`; place 0
-/// becomes 0. `keys` are the chosen keys, `corrections` the group's part of the setup message.
+/// Fills `leaves` with all leaves except number `alpha`: leaf `x` at index `x ^ alpha`, and 0 at
+/// index 0. `keys` are the chosen keys, `corrections` is the group's part of the setup message.
 pub(crate) fn grow_punctured(
     nonce: u64,
     group: usize,
@@ -72,7 +72,7 @@ pub(crate) fn grow_punctured(
         let known = alpha & ((1 << level) - 1);
         let bit = Choice::from((alpha >> level & 1) as u8);
         let [zero, one] = correction.map(u128::from_le_bytes);
-        // The sum of all nodes on the other side of alpha; what is left of it in the end is the
+        // The sum of all nodes on the other side of alpha; subtracting the known ones leaves the
         // sibling of the hole.
         let mut sibling = u128::conditional_select(&zero, &one, bit) ^ key;
         let (low, high) = leaves[..2 << level].split_at_mut(1 << level);
@@ -85,10 +85,10 @@ pub(crate) fn grow_punctured(
     }
 }
 
-/// The string of a leaf that only the check sees.
+/// The 32-byte string of a leaf for the check.
 type CheckString = [Block; 2];
 
-/// Replaces the leaves of a full tree by what they expand to and appends the check.
+/// Replaces the leaves of a full tree by their expansions and appends the check to `message`.
 pub(crate) fn finish_full(
     nonce: u64,
     level: usize,
@@ -106,11 +106,11 @@ pub(crate) fn finish_full(
     message.extend_from_slice(&hash(&strings));
 }
 
-/// Replaces the leaves of a punctured tree by what they expand to, but for the hole at place 0, if
-/// the check holds.
+/// Replaces the leaves of a punctured tree, except the hole at index 0, by their expansions, if the
+/// check holds.
 ///
 /// # Errors
-/// [`OtError::TreeCheckFailed`].
+/// [`OtError::TreeCheckFailed`] if the check fails.
 pub(crate) fn finish_punctured(
     nonce: u64,
     level: usize,
@@ -131,7 +131,8 @@ pub(crate) fn finish_punctured(
         add(&mut hole, string);
     }
     strings[0] = hole;
-    // From the order of `y` to that of `x`, without an access that depends on `alpha`.
+    // Permutes from the order of `y` to that of `x`, without memory addresses that depend on
+    // `alpha`.
     for bit in 0..level {
         let swap = Choice::from((alpha >> bit & 1) as u8);
         for pair in strings.chunks_mut(2 << bit) {
@@ -176,7 +177,7 @@ fn to_bytes(string: &CheckString) -> [u8; TREE_CHECK_LEN / 2] {
     bytes
 }
 
-/// Hashes the strings of all leaves in order.
+/// Returns the hash of the strings of all leaves, in order.
 fn hash(strings: &[CheckString]) -> [u8; TREE_CHECK_LEN / 2] {
     let mut bytes = Zeroizing::new(Vec::with_capacity(strings.len() * TREE_CHECK_LEN / 2));
     for string in strings {
@@ -190,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_check_accepts_a_tree_and_only_its_own() {
+    fn the_check_accepts_only_consistent_trees() {
         for k in [2_usize, 4, 8] {
             let pairs: Vec<[u128; 2]> = (0..k as u128).map(|i| [1000 + i, 2000 + i]).collect();
             let (mut full, mut message) = (vec![0; 1 << k], Vec::new());
@@ -210,8 +211,8 @@ mod tests {
                 for y in 1..1 << k {
                     assert_eq!(leaves[y], full[y ^ alpha], "k {k} alpha {alpha} y {y}");
                 }
-                // A correction that alpha selects must be right; the other one is not read. Level
-                // `l` has its two corrections in blocks `2 l - 2` and `2 l - 1`.
+                // A correction that alpha selects must be correct; the other one is not read. The
+                // two corrections of level `l` are in blocks `2 l - 2` and `2 l - 1`.
                 for byte in 0..message.len() {
                     let mut changed = message.clone();
                     changed[byte] ^= 0x40;

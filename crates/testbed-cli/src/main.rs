@@ -1,7 +1,7 @@
-//! The program `transpute-testbed`: the `transpute` command with the testbed in it.
+//! The program `transpute-testbed`: the `transpute` command with the testbed included.
 //!
-//! `transpute` runs it for `transpute testbed`, with the same arguments. The parties that the testbed starts are processes of this
-//! program, too.
+//! `transpute` runs it for `transpute testbed`, with the same arguments. The parties that the
+//! testbed starts are processes of this program too.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -16,6 +16,6 @@ fn main() -> ExitCode {
 
 #[cfg(not(target_os = "linux"))]
 fn main() -> ExitCode {
-    eprintln!("error: the testbed emulates paths with network namespaces, which only Linux has");
+    eprintln!("error: the testbed needs the network namespaces of Linux");
     ExitCode::FAILURE
 }

@@ -1,4 +1,4 @@
-//! What all answers are made from.
+//! The state that all handlers share.
 
 use std::{
     collections::HashMap,
@@ -12,42 +12,42 @@ use transpute_testbed::row::Environment;
 use super::{
     error::ApiError,
     jobs::Jobs,
-    knowledge::{CircuitFacts, Knowledge, Source},
+    predictor::{CircuitFacts, Predictor, Source},
     sessions::Sessions,
     store::Store,
     token::Token,
 };
 
-/// How many event streams there may be.
-pub(super) const MOST_STREAMS: usize = 32;
+/// Maximum number of open event streams.
+pub(super) const MAX_STREAMS: usize = 32;
 
-/// The maximum number of uploads that are received at the same time: each holds its circuit in memory.
+/// Maximum number of uploads received at the same time. Each holds its circuit in memory.
 const MAX_UPLOADS: usize = 4;
 
-/// How many requests may count circuits, predict or draw at the same time.
-const MOST_HEAVY: usize = 2;
+/// Maximum number of requests that count circuits, predict or draw at the same time.
+const MAX_HEAVY: usize = 2;
 
-/// Everything there is.
+/// The state that all handlers share.
 pub(super) struct App {
     pub(super) store: Arc<Store>,
-    pub(super) knowledge: Knowledge,
+    pub(super) predictor: Predictor,
     pub(super) jobs: Jobs,
     pub(super) token: Option<Token>,
     pub(super) sessions: Sessions,
     pub(super) allow_programs: bool,
-    /// Why nothing can be run on this machine, if so.
+    /// The reason why this machine cannot emulate paths, if it cannot.
     pub(super) cannot_run: Option<String>,
-    /// What is in force on its paths, if it can.
+    /// The kernel settings of emulated paths, if this machine can emulate them.
     pub(super) environment: Option<Environment>,
-    /// Becomes true when the server ends.
+    /// Becomes true when the server shuts down.
     pub(super) stopping: watch::Receiver<bool>,
-    pub(super) places: Places,
-    /// Circuits that were counted.
+    pub(super) limits: ConcurrencyLimits,
+    /// The sizes of circuits that were counted.
     pub(super) counted: Mutex<HashMap<Source, CircuitFacts>>,
 }
 
-/// How much may go on at the same time.
-pub(super) struct Places {
+/// Limits on work that goes on at the same time.
+pub(super) struct ConcurrencyLimits {
     /// Event streams.
     pub(super) streams: Arc<Semaphore>,
     /// Uploads that are being received.
@@ -56,19 +56,19 @@ pub(super) struct Places {
     heavy: Semaphore,
 }
 
-impl Default for Places {
+impl Default for ConcurrencyLimits {
     fn default() -> Self {
         Self {
-            streams: Arc::new(Semaphore::new(MOST_STREAMS)),
+            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             uploads: Semaphore::new(MAX_UPLOADS),
-            heavy: Semaphore::new(MOST_HEAVY),
+            heavy: Semaphore::new(MAX_HEAVY),
         }
     }
 }
 
 impl App {
-    /// Returns whether a request with this credential may use the interface: the token, an open session, or anything if the
-    /// server has no token.
+    /// Returns whether a request with this credential may use the interface. Accepted are the token
+    /// and an open session. A server without a token accepts every request.
     pub(super) fn allows(&self, bearer: Option<&str>) -> bool {
         let Some(token) = &self.token else {
             return true;
@@ -76,7 +76,7 @@ impl App {
         bearer.is_some_and(|given| token.is(given) || self.sessions.is_open(given, Instant::now()))
     }
 
-    /// Does what waits for the disk.
+    /// Runs work that waits for the disk on a thread where that is allowed.
     pub(super) async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
@@ -88,33 +88,33 @@ impl App {
         }
     }
 
-    /// Does what takes processor time; not much of it at once.
+    /// Runs work that takes processor time, at most [`MAX_HEAVY`] requests at once.
     pub(super) async fn heavy<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        // Nobody closes it.
-        let _permit = self.places.heavy.acquire().await;
+        // The semaphore is never closed, so this cannot fail.
+        let _permit = self.limits.heavy.acquire().await;
         self.blocking(work).await
     }
 
-    /// Returns what is known of a circuit without counting it.
+    /// Returns the size of a circuit if it was counted before.
     pub(super) fn known(&self, source: &Source) -> Option<CircuitFacts> {
         let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted.get(source).cloned()
     }
 
-    /// Counts a circuit that comes with the program, once.
+    /// Counts the gates of a circuit and remembers the result.
     pub(super) fn count(&self, source: &Source) -> Result<CircuitFacts, ApiError> {
-        /// More than anybody looks at.
-        const MOST_COUNTED: usize = 1000;
+        /// Maximum number of remembered circuits, which bounds memory.
+        const MAX_COUNTED: usize = 1000;
 
         if let Some(facts) = self.known(source) {
             return Ok(facts);
         }
-        let facts = self.knowledge.count(source).map_err(ApiError::bad)?;
+        let facts = self.predictor.count(source).map_err(ApiError::bad)?;
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        if counted.len() < MOST_COUNTED {
+        if counted.len() < MAX_COUNTED {
             counted.insert(source.clone(), facts.clone());
         }
         Ok(facts)

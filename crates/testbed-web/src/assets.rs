@@ -1,4 +1,4 @@
-//! The files of the page, within the program.
+//! The files of the web UI, embedded in the program.
 
 use std::io::Write;
 
@@ -13,9 +13,9 @@ use sha2::{Digest, Sha256};
 
 use super::token::hex;
 
-/// A file as it stands in the source.
+/// An embedded file.
 struct Asset {
-    /// Where it is asked for.
+    /// The address of the file.
     path: &'static str,
     kind: &'static str,
     content: &'static [u8],
@@ -36,7 +36,7 @@ macro_rules! asset {
     };
 }
 
-/// All files of the page: a line for each.
+/// All files of the web UI. A test compares this list with the folder.
 const ASSETS: &[Asset] = &[
     asset!("/", "index.html", HTML),
     asset!("/api.js", "api.js", SCRIPT),
@@ -45,18 +45,16 @@ const ASSETS: &[Asset] = &[
     asset!("/circuit.js", "circuit.js", SCRIPT),
     asset!("/compare.js", "compare.js", SCRIPT),
     asset!("/comparison.js", "comparison.js", SCRIPT),
-    asset!("/course.js", "course.js", SCRIPT),
     asset!("/dom.js", "dom.js", SCRIPT),
     asset!("/download.js", "download.js", SCRIPT),
     asset!("/figure.js", "figure.js", SCRIPT),
     asset!("/format.js", "format.js", SCRIPT),
     asset!("/glossary.js", "glossary.js", SCRIPT),
-    asset!("/heat.js", "heat.js", SCRIPT),
+    asset!("/heatmap.js", "heatmap.js", SCRIPT),
     asset!("/history.js", "history.js", SCRIPT),
     asset!("/icon.svg", "icon.svg", SVG),
     asset!("/job.js", "job.js", SCRIPT),
     asset!("/jobs.js", "jobs.js", SCRIPT),
-    asset!("/look.js", "look.js", SCRIPT),
     asset!("/map.js", "map.js", SCRIPT),
     asset!("/marks.js", "marks.js", SCRIPT),
     asset!("/programs.js", "programs.js", SCRIPT),
@@ -67,9 +65,11 @@ const ASSETS: &[Asset] = &[
     asset!("/style.css", "style.css", CSS),
     asset!("/submit.js", "submit.js", SCRIPT),
     asset!("/svg.js", "svg.js", SCRIPT),
+    asset!("/theme.js", "theme.js", SCRIPT),
+    asset!("/timelines.js", "timelines.js", SCRIPT),
 ];
 
-/// A file ready to be sent.
+/// A file with everything that an answer needs.
 #[derive(Clone, Debug)]
 pub(super) struct Ready {
     pub(super) path: &'static str,
@@ -79,7 +79,7 @@ pub(super) struct Ready {
     tag: HeaderValue,
 }
 
-/// Prepares all files.
+/// Compresses all files and computes their entity tags.
 pub(super) fn ready() -> Vec<Ready> {
     let ready = |asset: &Asset| {
         let digest = hex(&Sha256::digest(asset.content)[..12]);
@@ -97,13 +97,13 @@ pub(super) fn ready() -> Vec<Ready> {
 
 fn zip(content: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    // Nothing fails in memory; without the end of it the browser would say so.
+    // Writing to memory does not fail.
     let _ = encoder.write_all(content);
     encoder.finish().unwrap_or_default()
 }
 
 impl Ready {
-    /// Answers a request for it.
+    /// Returns the answer to a request: not modified, compressed or plain.
     pub(super) fn answer(&self, headers: &HeaderMap) -> Response {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let mut response = if text(header::IF_NONE_MATCH)
@@ -140,12 +140,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_small_and_needs_nobody_else() {
+    fn the_web_ui_is_small_and_loads_nothing_from_other_hosts() {
         let bytes: usize = ASSETS.iter().map(|asset| asset.content.len()).sum();
         assert!(bytes < 300_000, "{bytes} bytes");
         for asset in ASSETS {
             let text = std::str::from_utf8(asset.content).unwrap();
-            // Namespaces of XML are names, not places.
+            // XML namespaces look like addresses but are not loaded.
             let text = text.replace("http://www.w3.org/", "");
             for place in ["http://", "https://", "src=\"//", "@import"] {
                 assert!(!text.contains(place), "{}: {place}", asset.path);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_of_the_page_is_served() {
+    fn every_file_of_the_web_ui_is_served() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/page");
         let mut files: Vec<_> = (std::fs::read_dir(folder).unwrap())
             .map(|entry| format!("/{}", entry.unwrap().file_name().into_string().unwrap()))
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn compression_is_for_those_who_take_it() {
+    fn files_are_compressed_only_for_clients_that_accept_gzip() {
         assert!(takes_gzip("gzip, deflate, br") && takes_gzip("br;q=1.0, gzip;q=0.8"));
         assert!(!takes_gzip("br") && !takes_gzip("gzip;q=0") && !takes_gzip("xgzip"));
     }

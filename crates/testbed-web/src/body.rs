@@ -1,4 +1,4 @@
-//! Bodies of requests: bounded in size and in time.
+//! Request bodies, bounded in size and in time.
 
 use std::time::Duration;
 
@@ -14,83 +14,84 @@ use tokio::time::timeout;
 
 use super::error::ApiError;
 
-/// The most bytes of JSON that a request has.
-pub(super) const MOST_JSON: usize = 256 << 10;
+/// Maximum size of a JSON body, in bytes.
+pub(super) const MAX_JSON_BYTES: usize = 256 << 10;
 
-/// How much more is read of what is too long, in bytes.
-const MOST_FORGOTTEN: usize = 1 << 20;
+/// Maximum number of bytes that are read beyond the limit and discarded.
+const MAX_DISCARDED_BYTES: usize = 1 << 20;
 
-/// How long the JSON of a request may take to arrive.
-const JSON_PATIENCE: Duration = Duration::from_secs(20);
+/// Time limit for receiving a JSON body.
+const JSON_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long an upload may take to arrive.
-const UPLOAD_PATIENCE: Duration = Duration::from_secs(300);
+/// Time limit for receiving an upload.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The JSON of a request.
-pub(super) struct Asked<T>(pub(super) T);
+/// Extracts a JSON body, with the limits of this module.
+pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Asked<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
         needs_type(request.headers(), "application/json")?;
-        let bytes = read(request.into_body(), MOST_JSON, JSON_PATIENCE).await?;
+        let bytes = read(request.into_body(), MAX_JSON_BYTES, JSON_TIMEOUT).await?;
         serde_json::from_slice(&bytes).map(Self).map_err(|error| {
-            // Positions in what a program has written are of no use to anybody.
+            // The position of the error means nothing to users: the web UI wrote the JSON.
             let text = error.to_string();
             let text = text.split(" at line ").next().unwrap_or_default();
-            ApiError::bad(format!("not what is expected here: {text}"))
+            ApiError::bad(format!("invalid request: {text}"))
         })
     }
 }
 
-/// Reads an upload of at most so many bytes.
-pub(super) async fn upload(request: Request, most: usize) -> Result<Bytes, ApiError> {
+/// Receives an upload of at most `max` bytes.
+pub(super) async fn upload(request: Request, max: usize) -> Result<Bytes, ApiError> {
     needs_type(request.headers(), "application/octet-stream")?;
     let length = (request.headers().get(header::CONTENT_LENGTH))
         .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if length.is_some_and(|length| length > (most + MOST_FORGOTTEN) as u64) {
-        return Err(ApiError::too_large(most));
+    if length.is_some_and(|length| length > (max + MAX_DISCARDED_BYTES) as u64) {
+        return Err(ApiError::too_large(max));
     }
-    read(request.into_body(), most, UPLOAD_PATIENCE).await
+    read(request.into_body(), max, UPLOAD_TIMEOUT).await
 }
 
-/// Reads a body of at most so many bytes. Of one that is longer some more is read and forgotten: whoever is told while still
-/// sending often does not hear it.
-async fn read(mut body: Body, most: usize, patience: Duration) -> Result<Bytes, ApiError> {
+/// Receives a body of at most `max` bytes. Reads somewhat more of a longer body and discards it: a
+/// client that is still sending often misses an early answer.
+async fn read(mut body: Body, max: usize, limit: Duration) -> Result<Bytes, ApiError> {
     let reading = async {
         let mut bytes = BytesMut::new();
         let mut length = 0_usize;
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| ApiError::bad("the body does not come to its end"))?;
+            let frame = frame.map_err(|_| ApiError::bad("the body is incomplete"))?;
             let Ok(data) = frame.into_data() else {
                 continue;
             };
             length = length.saturating_add(data.len());
-            if length <= most {
+            if length <= max {
                 bytes.extend_from_slice(&data);
             } else {
                 bytes = BytesMut::new();
             }
-            if length > most.saturating_add(MOST_FORGOTTEN) {
+            if length > max.saturating_add(MAX_DISCARDED_BYTES) {
                 break;
             }
         }
-        match length <= most {
+        match length <= max {
             true => Ok(bytes.freeze()),
-            false => Err(ApiError::too_large(most)),
+            false => Err(ApiError::too_large(max)),
         }
     };
-    match timeout(patience, reading).await {
+    match timeout(limit, reading).await {
         Ok(read) => read,
         Err(_) => Err(ApiError::new(
             StatusCode::REQUEST_TIMEOUT,
-            "the body takes too long",
+            "the body did not arrive in time",
         )),
     }
 }
 
-/// A form of a page from elsewhere cannot have this type without asking first.
+/// Checks the content type. A form on another site cannot send these types without a CORS
+/// preflight, which this server refuses.
 fn needs_type(headers: &HeaderMap, wanted: &str) -> Result<(), ApiError> {
     let given = (headers.get(header::CONTENT_TYPE))
         .and_then(|value| value.to_str().ok()?.split(';').next())
@@ -100,6 +101,6 @@ fn needs_type(headers: &HeaderMap, wanted: &str) -> Result<(), ApiError> {
     }
     Err(ApiError::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        format!("Content-Type has to be {wanted}"),
+        format!("expected Content-Type {wanted}"),
     ))
 }

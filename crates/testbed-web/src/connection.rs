@@ -1,4 +1,4 @@
-//! Connections: how many there are, and how long one may dawdle.
+//! HTTP connections: their number and their timeouts.
 
 use std::{
     future::Future,
@@ -21,50 +21,50 @@ use tokio::{
     time::{Instant, Sleep, sleep, timeout},
 };
 
-/// The number of connections at a time. Further ones wait until one has ended.
+/// Maximum number of connections at the same time. Further ones wait in the kernel's backlog.
 pub(super) const MAX_CONNECTIONS: usize = 256;
 
-/// How long the head of a request may take, and how long a connection may be idle.
-const HEAD_PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for the head of a request, which is also the idle timeout of a connection.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a client may read nothing while there is something to read.
-const WRITE_PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for a write that the client does not read.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a connection has to end once the server does.
-const GRACE: Duration = Duration::from_secs(1);
+/// Time that a connection has to finish its request when the server shuts down.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The most bytes of a request's head.
-const MOST_HEAD: usize = 32 << 10;
+/// Maximum size of a request's head, in bytes.
+const MAX_HEAD_BYTES: usize = 32 << 10;
 
-/// Serves one connection, until it ends or `stopping` says so.
+/// Serves one connection until it ends or `stopping` becomes true.
 pub(super) async fn serve(stream: TcpStream, router: Router, mut stopping: watch::Receiver<bool>) {
-    // Answers are written at once; there is nothing to wait for.
+    // Nagle's algorithm would only delay the answers, which are written in one piece.
     let _ = stream.set_nodelay(true);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_PATIENCE)
-        .max_buf_size(MOST_HEAD)
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(
-            TokioIo::new(Patient::new(stream)),
+            TokioIo::new(TimedWrites::new(stream)),
             TowerToHyperService::new(router),
         );
     let mut connection = pin!(connection);
     tokio::select! {
-        // Who sends nonsense or goes away is of no interest.
+        // A malformed request or a disconnected client is not the server's error.
         _ = connection.as_mut() => return,
         _ = stopping.wait_for(|stopping| *stopping) => {}
     }
     connection.as_mut().graceful_shutdown();
-    let _ = timeout(GRACE, connection).await;
+    let _ = timeout(SHUTDOWN_TIMEOUT, connection).await;
 }
 
-/// A stream that ends with an error if nothing can be written for long.
-struct Patient {
+/// A stream whose writes fail with a timeout if the client does not read.
+struct TimedWrites {
     stream: TcpStream,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
+impl TimedWrites {
     fn new(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -81,7 +81,7 @@ impl Patient {
             self.stalled = None;
             return written;
         }
-        let stalled = (self.stalled).get_or_insert_with(|| Box::pin(sleep(WRITE_PATIENCE)));
+        let stalled = (self.stalled).get_or_insert_with(|| Box::pin(sleep(WRITE_TIMEOUT)));
         if stalled.deadline() <= Instant::now() || stalled.as_mut().poll(context).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
@@ -89,7 +89,7 @@ impl Patient {
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for TimedWrites {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -99,7 +99,7 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for TimedWrites {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

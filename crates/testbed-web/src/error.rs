@@ -1,4 +1,4 @@
-//! The error of a request.
+//! The error of a request, as an HTTP answer.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use axum::{
 };
 use serde_json::{Map, Value};
 
-/// Why a request is not answered as asked: a status and a line for people.
+/// An HTTP status with a message of one line.
 #[derive(Debug)]
 pub(super) struct ApiError {
     status: StatusCode,
@@ -45,7 +45,7 @@ impl ApiError {
     pub(super) fn too_large(limit: usize) -> Self {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("more than {limit} bytes"),
+            format!("too large: expected at most {limit} bytes"),
         )
     }
 
@@ -59,7 +59,7 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
-    /// Adds a field.
+    /// Adds a field to the JSON object of the answer.
     pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.to_owned(), value.into());
         self

@@ -1,4 +1,4 @@
-//! Which requests are answered at all, and what every answer says to the browser.
+//! Middleware that checks every request and adds security headers to every answer.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -11,16 +11,18 @@ use axum::{
 
 use super::{app::App, error::ApiError};
 
-/// Where everything but the page is.
+/// The prefix of the addresses of the HTTP interface. All others are files of the web UI.
 const API: &str = "/api/";
 
 /// The address that exchanges the token for a session.
 const SESSION: &str = "/api/session";
 
+/// Content security policy: scripts, styles and requests only from this server, no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
                       connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Refuses what should not be answered, and adds to every answer what keeps a browser from harm.
+/// Rejects requests from other sites and without a credential. Adds security headers to every
+/// answer.
 pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let is_api = request.uri().path().starts_with(API);
     let mut response = match check(&app, &request) {
@@ -52,11 +54,12 @@ pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
 fn check(app: &App, request: &Request) -> Result<(), ApiError> {
     let headers = request.headers();
     let host = host(request)?;
-    // Refuses DNS rebinding: a foreign name that resolves to this machine. With a token it gains nothing, since a page of another
-    // origin has neither the token nor a session.
+    // A server without a token must refuse DNS rebinding, where a foreign name resolves to this
+    // machine. With a token, rebinding gains nothing: a page of another origin has neither token
+    // nor session.
     if app.token.is_none() && !is_loopback(host) {
         return Err(ApiError::forbidden(
-            "this server answers to localhost, 127.0.0.1 and [::1] only",
+            "expected Host localhost, 127.0.0.1 or [::1]",
         ));
     }
     let path = request.uri().path();
@@ -70,19 +73,21 @@ fn check(app: &App, request: &Request) -> Result<(), ApiError> {
     }
     Err(ApiError::new(
         StatusCode::UNAUTHORIZED,
-        "this server needs its token",
+        "a token is required",
     ))
 }
 
 fn host(request: &Request) -> Result<&str, ApiError> {
     let mut given = request.headers().get_all(header::HOST).iter();
     match (given.next(), given.next()) {
-        (Some(host), None) => (host.to_str()).map_err(|_| ApiError::bad("Host is no text")),
-        _ => Err(ApiError::bad("one Host is needed")),
+        (Some(host), None) => {
+            (host.to_str()).map_err(|_| ApiError::bad("the Host header is not text"))
+        }
+        _ => Err(ApiError::bad("expected exactly one Host header")),
     }
 }
 
-/// Says whether a host, maybe with a port, is this machine by a name that is nobody else's.
+/// Returns whether a host, with or without a port, names this machine and can name no other.
 fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((name, port)) if port.is_empty() || port.starts_with(':') => name,
@@ -93,7 +98,7 @@ fn is_loopback(host: &str) -> bool {
         || (name.parse::<IpAddr>()).is_ok_and(|address| address.is_loopback())
 }
 
-/// Refuses what a page from elsewhere has sent.
+/// Rejects requests that a page of another site has sent, by `Sec-Fetch-Site` and `Origin`.
 fn check_site(headers: &HeaderMap, method: &Method, host: &str) -> Result<(), ApiError> {
     let text =
         |name| (headers.get(name)).map(|value: &HeaderValue| value.to_str().unwrap_or("(no text)"));
@@ -118,7 +123,7 @@ fn check_site(headers: &HeaderMap, method: &Method, host: &str) -> Result<(), Ap
     }
 }
 
-/// Returns the credential of a request: the token or a session's identifier.
+/// Returns the credential of a request: the token or the identifier of a session.
 pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     Some(value.strip_prefix("Bearer ")?.trim())
@@ -129,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_of_this_machine_are_its_own() {
+    fn only_loopback_hosts_are_accepted() {
         for own in [
             "localhost",
             "LocalHost:7780",
@@ -155,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_from_elsewhere_are_refused() {
+    fn requests_from_other_sites_are_refused() {
         let site = |pairs: &[(&'static str, &'static str)], method: Method| {
             let headers = (pairs.iter())
                 .map(|&(name, value)| {

@@ -1,4 +1,4 @@
-//! Rows of earlier runs, brought into the history.
+//! Imports the records of earlier runs into the history.
 
 use std::path::Path;
 
@@ -9,18 +9,19 @@ use super::{
     store::{Store, StoreError},
 };
 
-/// How many runs are written at once.
-const BLOCK: usize = 500;
+/// Number of runs that one transaction adds.
+const TRANSACTION_RUNS: usize = 500;
 
-/// Adds rows, such as those of a file of `transpute testbed run`, to the history in a folder that no server uses, and
-/// returns how many. The folder is created if it does not exist.
+/// Adds records, such as those of a file of `transpute testbed run`, to the history in a folder.
+/// Returns their number. Creates the folder if it does not exist. No server may use the folder at
+/// the same time.
 ///
 /// # Errors
-/// [`StoreError`]: the history cannot be used.
+/// [`StoreError`] if the history cannot be used.
 pub fn import(folder: &Path, rows: &[Row]) -> Result<usize, StoreError> {
     let store = Store::open(folder)?;
     let mut added = 0;
-    for block in rows.chunks(BLOCK) {
+    for block in rows.chunks(TRANSACTION_RUNS) {
         let entries: Vec<_> = (block.iter())
             .map(|row| {
                 let detail = serde_json::json!({ "row": row, "samples": [], "phases": [] });

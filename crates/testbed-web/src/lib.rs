@@ -1,30 +1,31 @@
-//! The testbed as a page in a browser: choose conditions, run, watch, compare.
+//! The web UI of the testbed: scenario_choice conditions, run, watch and compare in a browser.
 //!
-//! [`Server`] answers what docs/testbed-http.md describes, and sends the page, which is within the program. Runs are kept in a
-//! file of SQLite; jobs run one at a time on a thread of their own, whoever watches.
+//! [`Server`] implements the HTTP interface of docs/testbed-http.md and serves the web UI, which is
+//! embedded in the program. Runs are stored in an SQLite file. Jobs run one at a time on a thread
+//! of their own, whether or not a browser is connected.
 //!
-//! | module | idea |
+//! | module | content |
 //! | --- | --- |
-//! | `server`, `connection` | listening, and what a connection may take |
-//! | `guard`, `token`, `sessions`, `body` | which requests are answered, and how much of one is read |
-//! | `app`, `api` | what there is to ask, and the answers |
-//! | `jobs` | what runs, its events and its samples |
+//! | `server`, `connection` | listening, connection limits and timeouts |
+//! | `guard`, `token`, `sessions`, `body` | checks of requests and their bodies |
+//! | `app`, `api` | the shared state and the handlers |
+//! | `jobs` | the queue of jobs, their events and samples |
 //! | `store`, `run` | the history |
-//! | `knowledge` | circuits, and predictions of runs |
-//! | `choose`, `assets` | scenarios as sliders, and the files of the page |
+//! | `predictor` | sizes of circuits and predictions of runs |
+//! | `scenario_choice`, `assets` | scenarios of requests, and the files of the web UI |
 
 mod api;
 mod app;
 mod assets;
 mod body;
-mod choose;
 mod connection;
 mod error;
 mod guard;
 mod import;
 mod jobs;
-mod knowledge;
+mod predictor;
 mod run;
+mod scenario_choice;
 mod serve_error;
 mod server;
 mod sessions;

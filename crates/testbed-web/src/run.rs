@@ -1,4 +1,4 @@
-//! A run in the history: what lists, filters and comparisons need of it.
+//! A run in the history: the fields that lists, filters and comparisons use.
 
 use serde::{Deserialize, Serialize};
 use transpute_netem::{model::PathCounters, scenario::Scenario};
@@ -8,7 +8,7 @@ use transpute_testbed::{
     row::{Limit, Measured, Row},
 };
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum RunState {
@@ -17,17 +17,17 @@ pub(super) enum RunState {
     CutOff,
 }
 
-/// What ran.
+/// The kind of a run.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum RunKind {
-    /// Both parties of a computation.
+    /// Garbler and evaluator of a circuit.
     Run,
-    /// Programs of the user's own.
+    /// Users' programs.
     Programs,
 }
 
-/// What was predicted of a run, in seconds.
+/// The predicted time of a run with its interval, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Predicted {
     pub(super) seconds: f64,
@@ -35,10 +35,10 @@ pub(super) struct Predicted {
     pub(super) high: f64,
 }
 
-/// A run. The order of the fields is that of columns in exports.
+/// A run. The order of the fields is the order of the columns in CSV exports.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(super) struct Run {
-    /// 0 until it is in the history.
+    /// 0 until the history assigns a number.
     #[serde(default)]
     pub(super) id: i64,
     pub(super) job: Option<i64>,
@@ -71,7 +71,7 @@ pub(super) struct Run {
     pub(super) predicted_s: Option<f64>,
     pub(super) predicted_low_s: Option<f64>,
     pub(super) predicted_high_s: Option<f64>,
-    /// What the model would have picked of the transports of its job.
+    /// The transport that the model picks from those of the job.
     #[serde(default)]
     pub(super) pick: Option<String>,
     pub(super) and_gates: Option<u64>,
@@ -86,12 +86,12 @@ pub(super) struct Run {
     pub(super) garbler_cpu_s: Option<f64>,
     pub(super) evaluator_cpu_s: Option<f64>,
     pub(super) overruns: Option<u64>,
-    /// Tells runs under other conditions apart, beyond what is above.
+    /// A digest of the scenario. Runs are compared only if it is equal.
     pub(super) conditions: String,
 }
 
 impl Run {
-    /// Starts with the conditions.
+    /// Creates a run with the conditions of a scenario and no results.
     pub(super) fn under(scenario: &Scenario, kind: RunKind, started_unix_ms: u64) -> Self {
         Self {
             id: 0,
@@ -142,7 +142,7 @@ impl Run {
         }
     }
 
-    /// Takes what a row says. `label` is what people call its circuit.
+    /// Creates a run from a record. `label` is the name of its circuit for users.
     pub(super) fn of_row(row: &Row, label: &str) -> Self {
         let mut run = Self {
             circuit: row.circuit.clone(),
@@ -194,7 +194,7 @@ impl Run {
         self.count([&measured.up, &measured.down], measured.overruns);
     }
 
-    /// Takes what programs of the user's own have done.
+    /// Adds the measurements of users' programs.
     pub(super) fn take_programs(&mut self, report: &PairReport) {
         self.total_ms = Some(report.seconds * 1e3);
         let [up, down] = report.party_bytes;
@@ -205,10 +205,12 @@ impl Run {
         self.count([&report.up, &report.down], report.overruns);
         let code = |side, code: Option<i32>| match code {
             Some(0) => None,
-            Some(code) => Some(format!("the program on side {side} ended with {code}")),
-            None => Some(format!("a signal ended the program on side {side}")),
+            Some(code) => Some(format!(
+                "the program on side {side} exited with code {code}"
+            )),
+            None => Some(format!("the program on side {side} was ended by a signal")),
         };
-        // The one on side A is told to end, and may be ended by that.
+        // The program on side A gets SIGTERM when B has ended: exit code 143 is no failure.
         self.error = code("B", report.b_code).or_else(|| {
             let by_itself = report.a_code.filter(|&code| code != 143)?;
             code("A", Some(by_itself))
@@ -224,7 +226,7 @@ impl Run {
         self.overruns = Some(overruns.iter().sum());
     }
 
-    /// Takes what was seen right before the path went down.
+    /// Adds the counters that were sampled right before the path was removed.
     pub(super) fn take_last_look(&mut self, look: &Look) {
         self.retransmitted_segments = look.retransmitted_segments;
     }
@@ -235,7 +237,7 @@ impl Run {
         self.predicted_high_s = Some(predicted.high);
     }
 
-    /// Returns what the conditions allow at best, as far as it is known.
+    /// Returns the limit that the conditions set, if it is known.
     pub(super) fn limit(&self) -> Option<Limit> {
         Some(Limit {
             round_trips: self.round_trips?,
@@ -248,7 +250,7 @@ impl Run {
     }
 }
 
-/// Returns a text that is equal for scenarios which differ in nothing but their names and seeds.
+/// Returns a digest that is equal for scenarios that differ only in name, description and seed.
 fn conditions(scenario: &Scenario) -> String {
     use sha2::{Digest, Sha256};
 
@@ -269,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_has_what_its_row_has() {
+    fn a_run_has_the_values_of_its_record() {
         let row = row("aes128", "eu-us", 230.0);
         let run = Run::of_row(&row, "AES");
         assert_eq!((run.state, run.kind), (RunState::Ok, RunKind::Run));
@@ -292,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_failed_says_so() {
+    fn a_record_with_an_error_is_a_failed_run() {
         let mut row = row("aes128", "lan", 1.0);
         row.measured = None;
         row.error = Some("it broke".to_owned());
@@ -303,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_are_told_apart_by_what_they_are() {
+    fn conditions_do_not_depend_on_name_and_seed() {
         let scenario = Scenario::named("eu-us").unwrap();
         let mut same = scenario.clone();
         (same.name, same.seed) = ("mine".to_owned(), 7);

@@ -1,4 +1,4 @@
-//! The error of the server as a whole.
+//! The error of starting the server.
 
 use std::{io, net::SocketAddr};
 
@@ -6,31 +6,31 @@ use thiserror::Error;
 
 use super::store::StoreError;
 
-/// Why there is no server.
+/// The reason why the server cannot start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// Whoever reaches it could use it.
+    /// The address is not a loopback address, and there is no token.
     #[error("{address} can be reached from other machines: a token is needed")]
     NeedsToken {
-        /// Where it was to listen.
+        /// The address to listen on.
         address: SocketAddr,
     },
-    /// Whoever may use this machine could run commands as the user of the server.
-    #[error("programs of one's own need a token, whoever can reach the server")]
+    /// Without a token, every user of this machine could run commands as the server's user.
+    #[error("running users' programs requires a token, even on a loopback address")]
     ProgramsNeedToken,
-    /// The address cannot be used.
+    /// Listening on the address fails.
     #[error("cannot listen on {address}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// The history cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The system does not give threads.
+    /// The system cannot start a thread.
     #[error("cannot start a thread")]
     Thread(#[source] io::Error),
 }

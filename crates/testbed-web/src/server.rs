@@ -1,4 +1,4 @@
-//! Listening, and ending.
+//! The server: listens, accepts connections and shuts down.
 
 use std::{
     future::Future,
@@ -19,40 +19,40 @@ use transpute::{Registry, circuit::catalogue};
 
 use super::{
     api,
-    app::{App, Places},
+    app::{App, ConcurrencyLimits},
     connection,
     jobs::{self, Jobs},
-    knowledge::{Knowledge, Source},
+    predictor::{Predictor, Source},
     serve_error::ServeError,
     sessions::Sessions,
     store::Store,
     token::Token,
 };
 
-/// How long connections have to end.
-const GRACE: Duration = Duration::from_secs(2);
+/// Time that connections have to end after the last job.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long nobody is let in after the system had no room for another connection.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Pause after a failed accept, for example when no file descriptors are left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How to serve.
+/// The settings of a server.
 #[derive(Debug)]
 pub struct Config {
-    /// Where to listen. Port 0 takes a free one.
+    /// The address to listen on. Port 0 takes a free one.
     pub listen: SocketAddr,
-    /// The folder of the history, which is made if need be.
+    /// The folder of the history. It is created if it does not exist.
     pub data: PathBuf,
-    /// The `transpute` program, which both parties are.
+    /// The `transpute` program, which runs both parties.
     pub binary: PathBuf,
-    /// What whoever uses the server has to know. Not needed on a loopback address.
+    /// The secret that clients must present. Optional on a loopback address.
     pub token: Option<Token>,
-    /// Whether users may run commands of their own, as the user of this process.
+    /// Whether users may run commands as the user of this process.
     pub allow_programs: bool,
-    /// The transports that users may choose. The program at `binary` must know them too.
+    /// The transports that users may choose. The program at `binary` must support them too.
     pub registry: Registry,
 }
 
-/// A server that listens.
+/// A listening server.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -68,10 +68,10 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Opens the history, starts what runs jobs, and listens.
+    /// Opens the history, starts the thread of the jobs and listens.
     ///
     /// # Errors
-    /// [`ServeError`].
+    /// [`ServeError`] if one of these fails, or if a token is required and missing.
     pub async fn bind(config: Config) -> Result<Self, ServeError> {
         let address = config.listen;
         if config.token.is_none() {
@@ -89,10 +89,10 @@ impl Server {
         let opening = tokio::task::spawn_blocking(move || {
             let store = Arc::new(Store::open(&config.data)?);
             let jobs = Jobs::start(Arc::clone(&store), config.binary)?;
-            let inside = jobs::look_inside();
+            let inside = jobs::probe_environment();
             Ok::<_, ServeError>(App {
                 store,
-                knowledge: Knowledge::new(config.registry),
+                predictor: Predictor::new(config.registry),
                 jobs,
                 token: config.token,
                 sessions: Sessions::default(),
@@ -100,7 +100,7 @@ impl Server {
                 cannot_run: inside.as_ref().err().cloned(),
                 environment: inside.ok(),
                 stopping,
-                places: Places::default(),
+                limits: ConcurrencyLimits::default(),
                 counted: Mutex::default(),
             })
         });
@@ -117,19 +117,20 @@ impl Server {
         })
     }
 
-    /// Returns where it listens.
+    /// Returns the address of the listener.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns why this machine cannot emulate paths, if it cannot.
+    /// Returns the reason why this machine cannot emulate paths, if it cannot.
     #[must_use]
     pub fn cannot_run(&self) -> Option<&str> {
         self.app.cannot_run.as_deref()
     }
 
-    /// Answers until `over` comes to its end. Then the job that runs is cancelled, and all that runs has ended when this returns.
+    /// Serves until `over` completes. Then cancels the running job and returns when all tasks and
+    /// processes have ended.
     pub async fn run(self, over: impl Future<Output = ()>) {
         let Self {
             listener,
@@ -139,13 +140,13 @@ impl Server {
             ..
         } = self;
         let counting = Arc::clone(&app);
-        // In the background: some of them are large.
+        // In the background, because large circuits take seconds to compile.
         let counting = tokio::task::spawn_blocking(move || count_all(&counting));
         let room = Arc::new(Semaphore::new(connection::MAX_CONNECTIONS));
         let mut connections = JoinSet::new();
         let accepting = async {
             loop {
-                // Nobody closes it.
+                // The semaphore is never closed, so this cannot fail.
                 let Ok(place) = Arc::clone(&room).acquire_owned().await else {
                     return;
                 };
@@ -158,7 +159,7 @@ impl Server {
                         });
                         while connections.try_join_next().is_some() {}
                     }
-                    Err(_) => sleep(PAUSE).await,
+                    Err(_) => sleep(ACCEPT_PAUSE).await,
                 }
             }
         };
@@ -168,10 +169,10 @@ impl Server {
         }
         drop(listener);
         let ending = Arc::clone(&app);
-        // A panic in there is told on standard error. Whoever listens to events is told of the end by them.
+        // A panic was printed to standard error. Event streams report the end of their jobs.
         let _ = tokio::task::spawn_blocking(move || ending.jobs.stop()).await;
         stop.send_replace(true);
-        let _ = timeout(GRACE, async {
+        let _ = timeout(SHUTDOWN_TIMEOUT, async {
             while connections.join_next().await.is_some() {}
         })
         .await;
@@ -180,13 +181,13 @@ impl Server {
     }
 }
 
-/// Counts the circuits that come with the program.
+/// Counts the circuits of the catalogue, so that the web UI can show their sizes.
 fn count_all(app: &App) {
     for circuit in catalogue::entries() {
         if *app.stopping.borrow() {
             return;
         }
-        // Whoever asks for it is told why it cannot be counted.
+        // An error is returned again to the request that asks for this circuit.
         let _ = app.count(&Source::BuiltIn(circuit.example.spec.to_owned()));
     }
 }

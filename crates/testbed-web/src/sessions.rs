@@ -10,19 +10,20 @@ use sha2::{Digest, Sha256};
 
 use super::token::{Token, TokenError};
 
-/// The maximum number of open sessions. One more ends the session that was used least recently.
+/// Maximum number of open sessions. A further one ends the session that was used least recently.
 const MAX_SESSIONS: usize = 64;
 
-/// The time without a request after which a session ends: a night with the page in the background.
+/// Time without a request after which a session ends: long enough for a night.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// SHA-256 of a session's identifier: a lookup by digest reveals nothing of the identifier in its timing.
+/// SHA-256 of a session's identifier. A lookup by digest reveals nothing of the identifier by its
+/// timing.
 type Key = [u8; 32];
 
-/// The open sessions of one server, in memory only: they end with the server.
+/// The open sessions of one server. They are kept in memory only and end with the server.
 ///
-/// An identifier is a bearer credential like the token. It is not a cookie, because a browser sends the cookies of a host to every
-/// port of that host, and another port may belong to another user.
+/// An identifier is a bearer credential like the token. It is not a cookie, because a browser sends
+/// a host's cookies to every port. Another port may belong to another user.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     /// The time of each session's last request.
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_ends_when_it_is_closed_and_only_that_one() {
+    fn closing_a_session_ends_no_other_session() {
         let (sessions, now) = (Sessions::default(), Instant::now());
         let [one, other] = [(), ()].map(|()| sessions.open(now).unwrap());
         assert_ne!(one.as_str(), other.as_str());
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn one_session_too_many_ends_the_least_recently_used() {
+    fn a_session_beyond_the_limit_ends_the_least_recently_used() {
         let (sessions, start) = (Sessions::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         let ids: Vec<_> = (0..MAX_SESSIONS as u64)

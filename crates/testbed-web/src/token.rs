@@ -1,4 +1,4 @@
-//! What whoever uses the server has to know.
+//! The secret that clients of the server must present.
 
 use std::{fmt, fs::File, io::Read, path::Path};
 
@@ -7,49 +7,49 @@ use subtle::ConstantTimeEq;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-/// Random bytes of a token.
+/// Number of random bytes in a token: 192 bits.
 const RANDOM_BYTES: usize = 24;
 
-/// Characters of a token that a user chooses.
+/// Length of a token that a user chooses, in characters. In base 64, 22 characters have 132 bits.
 const LENGTHS: std::ops::RangeInclusive<usize> = 22..=256;
 
-/// A secret that opens the server.
+/// The secret that clients of the server must present.
 #[derive(Clone)]
 pub struct Token(Zeroizing<String>);
 
-/// Why there is no token.
+/// The reason why a token cannot be created or read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     #[error("no random numbers: {0}")]
     Random(String),
     /// The file cannot be read.
     #[error("cannot be read")]
     Read(#[source] std::io::Error),
-    /// The file holds something else.
-    #[error("a token has 22 to 256 visible ASCII characters without blanks, found {found}")]
+    /// The text in the file is not a token.
+    #[error("expected a token of 22 to 256 visible ASCII characters, found {found}")]
     Form {
-        /// What there is.
+        /// A description of the text.
         found: String,
     },
 }
 
 impl Token {
-    /// Makes one of 192 random bits.
+    /// Generates a token of 192 random bits.
     ///
     /// # Errors
-    /// [`TokenError::Random`].
+    /// [`TokenError::Random`] if the system provides no random numbers.
     pub fn random() -> Result<Self, TokenError> {
         let mut bytes = Zeroizing::new([0; RANDOM_BYTES]);
         getrandom::fill(&mut *bytes).map_err(|error| TokenError::Random(error.to_string()))?;
         Ok(Self(Zeroizing::new(hex(&*bytes))))
     }
 
-    /// Reads the one in a file, blanks around it left out.
+    /// Reads the token in a file. Whitespace around it is ignored.
     ///
     /// # Errors
-    /// [`TokenError`].
+    /// [`TokenError`] if the file cannot be read or does not contain a token.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let mut text = Zeroizing::new(String::new());
         let file = File::open(path).map_err(TokenError::Read)?;
@@ -60,19 +60,19 @@ impl Token {
             return Err(TokenError::Form { found });
         }
         if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let found = "others".to_owned();
+            let found = "other characters".to_owned();
             return Err(TokenError::Form { found });
         }
         Ok(Self(Zeroizing::new(token.to_owned())))
     }
 
-    /// Returns it, to be shown to the user.
+    /// Returns the token as text, to be shown to the user.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Says whether this is it, in a time that does not depend on how much of it is right.
+    /// Compares a given text with the token in constant time.
     pub(super) fn is(&self, given: &str) -> bool {
         same(given.as_bytes(), self.0.as_bytes())
     }
@@ -84,12 +84,12 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Compares digests, so that not even lengths show in the time.
+/// Compares digests in constant time, so that not even the length shows in the timing.
 fn same(a: &[u8], b: &[u8]) -> bool {
     Sha256::digest(a).ct_eq(&Sha256::digest(b)).into()
 }
 
-/// Writes bytes as hexadecimal digits.
+/// Returns bytes as hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_itself_only() {
+    fn a_token_equals_only_itself() {
         let token = Token::random().unwrap();
         assert_eq!(token.as_str().len(), 48);
         assert_ne!(token.as_str(), Token::random().unwrap().as_str());
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn files_hold_tokens_worth_the_name() {
+    fn files_with_short_or_invalid_tokens_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         std::fs::write(&path, "0123456789abcdefghijkl\n").unwrap();

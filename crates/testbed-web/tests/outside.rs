@@ -14,7 +14,7 @@ use transpute::{
 use transpute_testbed::runner::Matrix;
 use transpute_testbed_web::{Config, Server};
 
-/// TCP by another name.
+/// TCP under another name.
 struct Mine;
 
 #[async_trait]
@@ -47,7 +47,7 @@ fn registry() -> Registry {
 }
 
 #[test]
-fn a_matrix_takes_it() {
+fn a_matrix_accepts_a_registered_transport() {
     let transports = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         Matrix::transports(&names, &registry())
@@ -58,7 +58,7 @@ fn a_matrix_takes_it() {
 }
 
 #[tokio::test]
-async fn the_options_of_the_web_ui_have_it() {
+async fn the_options_of_the_web_ui_list_a_registered_transport() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::bind(Config {
         listen: "127.0.0.1:0".parse().unwrap(),

@@ -22,7 +22,7 @@ struct Always(Pick);
 
 impl Policy for Always {
     fn decide(&self, _: &Progress) -> Option<Pick> {
-        Some(self.0)
+        Some(self.0.clone())
     }
 }
 
@@ -40,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         ["connect", address, pick, count] => {
             for _ in 0..count.parse::<u32>()? {
-                connect(address, &security, pick.parse()?).await?;
+                connect(address, &security, Pick::from(*pick)).await?;
             }
             Ok(())
         }
@@ -51,8 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 async fn listen(address: &str, security: &Security) -> Result<(), Box<dyn Error>> {
-    let mut listener =
-        AutoListener::bind(address, security, Offer::all(), AutoOptions::default()).await?;
+    let mut listener = AutoListener::bind(address, security, Offer::all()).await?;
     println!("listening on {}", listener.local_address());
     loop {
         let accepted = listener.next().await?;
@@ -97,11 +96,12 @@ async fn connect(address: &str, security: &Security, pick: Pick) -> Result<(), B
 }
 
 fn print(progress: &Progress) {
+    let up = |name| progress.stage(name).up().map(|report| report.after);
     println!(
         "  TCP answered after {:.1?}, up after {:.1?}; quic up after {:.1?}; rudp up after {:.1?}",
         progress.tcp_rtt,
-        progress.tcp.up().map(|report| report.after),
-        progress.quic.up().map(|report| report.after),
-        progress.rudp.up().map(|report| report.after),
+        up("tcp"),
+        up("quic"),
+        up("rudp"),
     );
 }

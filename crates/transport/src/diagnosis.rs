@@ -1,20 +1,11 @@
-//! Explains a refused connection: asks over TCP, QUIC and reliable UDP which transport the listener uses.
+//! Explains a refused connection: asks over each protocol which transport the listener uses.
 
-use std::{io, time::Duration};
+use std::io;
 
-use tokio::io::AsyncReadExt;
+use crate::{Security, TransportError};
 
-use crate::{
-    Quic, QuicOptions, Security, TcpOptions, TransportError,
-    mismatch::tell,
-    tcp::{Connector, Route, UNSENT_LIMIT},
-    tls::NO_COMMON_TRANSPORT,
-};
-
-/// Time for an answer of another protocol: a handshake over a path of several hundred milliseconds.
-const ASK_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Replaces the error of a connector that was refused over TCP by a better one, if the listener uses another transport.
+/// Replaces the error of a connector that was refused over TCP, if the listener uses another
+/// transport.
 pub(crate) async fn explain_refused(
     error: TransportError,
     address: &str,
@@ -31,77 +22,36 @@ pub(crate) async fn explain_refused(
     }
 }
 
-/// Asks over all protocols which transport the listener uses. `None`: nothing answers, or it takes this one too.
-pub(crate) async fn ask(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
-    let asking = async {
-        tokio::select! {
-            Some(error) = over_tcp(address, security, ours) => Some(error),
-            Some(error) = over_quic(address, security, ours) => Some(error),
-            Some(error) = over_rudp(address, security, ours) => Some(error),
-            else => None,
-        }
-    };
-    tokio::time::timeout(ASK_TIMEOUT, asking).await.ok()?
-}
-
-async fn over_tcp(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
-    let connector = Connector::new(security, &[], ours).ok()?;
-    let route = Route::find(address, TcpOptions::default()).await.ok()?;
-    let (socket, context) = route.open(UNSENT_LIMIT).await.ok()?;
-    let error = connector.authenticate(socket, context).await.err()?;
-    match &error {
-        TransportError::NoCommonTransport { theirs, .. } if !names(theirs, ours) => Some(error),
-        _ => None,
-    }
-}
-
-/// Returns whether a description names this transport.
-fn names(description: &str, transport: &str) -> bool {
-    let is_separator = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
-    description
-        .split(is_separator)
-        .any(|word| word == transport)
-}
-
-async fn over_quic(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
-    if ours == Quic::NAME {
-        return None;
-    }
-    let options = QuicOptions {
-        connect_timeout: ASK_TIMEOUT,
-        ..QuicOptions::default()
-    };
-    let asked = Quic::new(options)
-        .connect_over(address, security, &[NO_COMMON_TRANSPORT])
-        .await;
-    // The listener closes as soon as it has understood, which may be before the handshake is complete here.
-    match asked {
-        Ok(authenticated) => {
-            let mut reader = authenticated.bare.reader;
-            let _ = reader.read(&mut [0]).await;
-        }
-        Err(TransportError::ClosedDuringHandshake) => {}
-        Err(_) => return None,
-    }
-    Some(TransportError::NoCommonTransport {
-        ours: ours.into(),
-        theirs: Quic::NAME.into(),
-    })
-}
-
+/// Asks over all protocols which transport the listener uses. Returns `None` if there is no answer,
+/// or if the listener accepts this transport too.
 #[cfg(unix)]
-async fn over_rudp(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
-    let rudp = crate::Rudp::default();
-    let asked = rudp.connect_over(address, security, &[NO_COMMON_TRANSPORT]);
-    let bare = asked.await.ok()?.bare;
-    let mut stream = tokio::io::join(bare.reader, bare.writer);
-    match tell(&mut stream, ours).await {
-        error @ TransportError::NoCommonTransport { .. } => Some(error),
-        _ => None,
+pub(crate) async fn ask(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
+    /// Time for an answer of another protocol: a handshake over a path of several hundred
+    /// milliseconds.
+    const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
+
+    let mut asking = tokio::task::JoinSet::new();
+    for transport in crate::Registry::with_builtins().iter() {
+        let Some(candidate) = transport.shared_port().map(|it| it.into_candidate()) else {
+            continue;
+        };
+        let (address, security) = (address.to_owned(), security.clone());
+        let ours = ours.to_owned();
+        asking.spawn(async move { candidate.ask(&address, &security, &ours).await });
     }
+    let answer = async {
+        while let Some(asked) = asking.join_next().await {
+            if let Ok(Some(error)) = asked {
+                return Some(error);
+            }
+        }
+        None
+    };
+    tokio::time::timeout(TIMEOUT, answer).await.ok()?
 }
 
+/// Without `auto` there is nothing to ask with.
 #[cfg(not(unix))]
-async fn over_rudp(_: &str, _: &Security, _: &str) -> Option<TransportError> {
+pub(crate) async fn ask(_: &str, _: &Security, _: &str) -> Option<TransportError> {
     None
 }

@@ -1,4 +1,5 @@
-//! Handshakes under way at a listener: many strangers may knock at once, and none of them keeps a peer waiting.
+//! Concurrent handshakes of a listener. Unauthenticated peers may be many, and none of them delays
+//! the right peer.
 
 use std::{
     collections::VecDeque,
@@ -8,18 +9,19 @@ use std::{
 
 use tokio::task::{AbortHandle, Id, JoinSet};
 
-/// How long a handshake is left alone while others come to an end: a burst of honest peers must not crowd itself out.
+/// Time for which a handshake is not dropped while others complete. A burst of honest peers must
+/// not displace itself.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long none may come to an end before they are taken for strangers that never will.
+/// Time without a completed handshake after which those in progress may be dropped.
 const STANDSTILL: Duration = Duration::from_millis(500);
 
-/// A bounded number of handshakes, each in a task of its own. Dropping them stops the tasks.
+/// A bounded number of handshakes, each in its own task. Dropping this stops the tasks.
 pub(crate) struct Handshakes<T> {
     tasks: JoinSet<T>,
-    /// Those of `tasks` that are still running, oldest first.
+    /// Handshakes that are still running, oldest first.
     running: VecDeque<Handshake>,
-    /// When there was none, or one came to its end.
+    /// Time at which there were none, or the last one completed.
     moved: Instant,
     most: usize,
 }
@@ -32,7 +34,7 @@ struct Handshake {
 }
 
 impl<T: Send + 'static> Handshakes<T> {
-    /// Makes room for so many at once, but one at least.
+    /// Makes room for `most` concurrent handshakes, at least one.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             tasks: JoinSet::new(),
@@ -42,12 +44,12 @@ impl<T: Send + 'static> Handshakes<T> {
         }
     }
 
-    /// Returns how many are under way.
+    /// Returns the number of handshakes in progress.
     pub(crate) fn len(&self) -> usize {
         self.running.len()
     }
 
-    /// Starts one with this peer. If there is no room, another one has to go.
+    /// Starts a handshake with this peer. Without room, another one is dropped.
     pub(crate) fn begin(
         &mut self,
         peer: IpAddr,
@@ -68,8 +70,8 @@ impl<T: Send + 'static> Handshakes<T> {
         });
     }
 
-    /// Says until when no further one should begin, because there is no room and the one that had to go may well come to its
-    /// end.
+    /// Returns the time until which no further handshake should start, because there is no room and
+    /// the one to be dropped may still complete.
     pub(crate) fn full_until(&self) -> Option<Instant> {
         if self.running.len() < self.most {
             return None;
@@ -85,8 +87,8 @@ impl<T: Send + 'static> Handshakes<T> {
         }
     }
 
-    /// Returns the place of the oldest handshake of the network that has most of them: a flood from one place crowds out
-    /// itself, and not the peer.
+    /// Returns the position of the oldest handshake of the network that has most of them. So a
+    /// flood from one network displaces itself, and not the right peer.
     fn victim(&self) -> Option<usize> {
         let count = |source| self.running.iter().filter(|h| h.source == source).count();
         let most = self.running.iter().map(|h| count(h.source)).max();
@@ -95,10 +97,10 @@ impl<T: Send + 'static> Handshakes<T> {
             .position(|h| Some(count(h.source)) == most)
     }
 
-    /// Waits for the next one that comes to its end; `None` if there are none. Cancel-safe.
+    /// Waits for the next completed handshake. `None` if there are none. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<T> {
         loop {
-            // Nothing else is awaited, so that cancelling loses nothing.
+            // Nothing else is awaited, so cancellation loses nothing.
             let (id, outcome) = match self.tasks.join_next_with_id().await? {
                 Ok((id, outcome)) => (id, Some(outcome)),
                 Err(error) => {
@@ -124,7 +126,8 @@ pub(crate) async fn wait_until(until: Option<Instant>) {
     }
 }
 
-/// The part of an address that one party can hardly change: all of IPv4, the first half of IPv6.
+/// Returns the part of an address that one party cannot easily change: all of IPv4, the first half
+/// of IPv6.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -176,7 +179,7 @@ mod tests {
         handshakes.begin("192.0.2.1".parse().unwrap(), std::future::ready(3));
         assert_eq!(handshakes.len(), 2);
         assert!(handshakes.full_until().is_some());
-        // The one that was dropped is passed over.
+        // The dropped one is skipped.
         assert_eq!(handshakes.next().await, Some(2));
         assert_eq!(handshakes.next().await, Some(3));
         assert_eq!((handshakes.next().await, handshakes.len()), (None, 0));

@@ -7,6 +7,7 @@
 //! | module of the crate | idea |
 //! | --- | --- |
 //! | `transport`, `settings` | the traits, the registry, and what may follow a transport's name |
+//! | `builtins` | the list of the transports in this crate |
 //! | `profile` | the properties of a transport that choices depend on |
 //! | `link`, `stats` | what a transport yields, and its live figures |
 //! | `identity` | keys, key files, fingerprints |
@@ -42,6 +43,7 @@
 
 #[cfg(unix)]
 pub mod auto;
+mod builtins;
 pub mod conformance;
 mod datagram;
 mod diagnosis;
@@ -57,6 +59,7 @@ mod quic;
 #[cfg(unix)]
 mod rudp;
 pub mod secure;
+mod security;
 mod settings;
 mod stats;
 mod striped;
@@ -74,13 +77,14 @@ pub use self::{
     path_class::PathClass,
     profile::{FirstFlight, Profile, Throughput},
     quic::{PathHint, Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion},
+    security::Security,
     settings::Settings,
     stats::{Bottleneck, LinkSnapshot, LinkStats, PathProbe, PathSample, SendTimes, TrainResult},
     striped::{StripedOptions, TcpStriped},
     tcp::address::check_address,
     tcp::{CongestionControl, InvalidCongestionControl, Tcp, TcpOptions},
     throttle::Throttle,
-    transport::{Listener, Registry, Security, Transport},
+    transport::{Listener, Registry, Transport},
 };
 #[cfg(unix)]
 pub use self::{
@@ -88,8 +92,10 @@ pub use self::{
     udp::{Udp, UdpOptions},
 };
 
-/// Name and version of what is spoken on a link; the ALPN name in TLS and the start of the plaintext preamble.
+/// Name and version of the protocol of a link: the ALPN name in TLS and the start of the plaintext
+/// preamble.
 pub const PROTOCOL: &str = "transpute/1";
 
-/// The ALPN name of links without pins ([`Security::Unpinned`]): a peer that pins keys does not understand it.
+/// The ALPN name of links without pins ([`Security::Unpinned`]). A peer that pins keys does not
+/// accept it.
 pub(crate) const UNPINNED_PROTOCOL: &str = "transpute/1 unpinned";

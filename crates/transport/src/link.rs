@@ -1,4 +1,4 @@
-//! One connection between two parties: an ordered byte stream each way.
+//! Links: connections between two parties, with an ordered byte stream in each direction.
 
 use std::{fmt, io::Cursor, sync::Arc, time::Duration};
 
@@ -15,26 +15,32 @@ pub type LinkReader = Box<dyn AsyncRead + Send + Unpin>;
 /// The sending half of a link.
 pub type LinkWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// An ordered, reliable byte stream in each direction to one authenticated peer (or, in plaintext, to whoever it is).
+/// An ordered, reliable byte stream in each direction to one authenticated peer, or to an
+/// unauthenticated one in plaintext.
 ///
-/// # What the halves promise
+/// # Contract of the halves
 ///
-/// - **Flushing is the writer's business.** Written bytes may stay in the link until the next `flush`; flush before
-///   waiting for an answer. Flushing hands the bytes to the operating system, and waits while the peer does not read.
-/// - **Back-pressure.** A write waits while the peer does not read; a link holds a bounded number of bytes.
-/// - **Closing.** `shutdown` on the writer flushes and tells the peer that this direction is complete; the other
-///   direction goes on. The reader then sees the end of the stream (a read of 0 bytes). What was written before arrives
-///   even if both halves are dropped right after, as long as the runtime lives and the peer takes something every 10 s.
-///   `shutdown` after the peer has done the same and left is no error, whether it has read everything or not.
-/// - **Truncation.** On an encrypted link, an end without the peer's `shutdown` is an error,
-///   [`TransportError::Truncated`](crate::TransportError::Truncated). A plaintext link cannot tell the two apart: the
-///   protocol above must know when it is complete.
-/// - **Dropping both halves** closes the connection without notice. Dropping one half alone does not close it.
-/// - **Cancellation.** `read` and `write` (one call of `AsyncReadExt::read`, `AsyncWriteExt::write`) lose no bytes when
-///   cancelled. `read_exact`, `write_all` and the like keep their progress to themselves: after cancelling one, the
-///   position in the stream is unknown and the link must be dropped.
-/// - **Errors are final.** After one, drop the link. [`TransportError::from_io`](crate::TransportError::from_io) says
-///   what it means.
+/// - **Flushing.** Written bytes may stay in the link until the next `flush`. Flush before waiting
+///   for an answer. Flushing passes the bytes to the operating system, and waits while the peer
+///   does not read.
+/// - **Back-pressure.** A write waits while the peer does not read. A link buffers a bounded number
+///   of bytes.
+/// - **Closing.** `shutdown` on the writer flushes and completes this direction; the other
+///   direction continues. The peer's reader then returns the end of the stream (a read of 0 bytes).
+///   Data before it arrives even if both halves are dropped immediately, as long as the runtime
+///   lives and the peer accepts some bytes every 10 s. `shutdown` is not an error after the peer
+///   has shut down too and left, whether it has read everything or not.
+/// - **Truncation.** On an encrypted link, an end without the peer's `shutdown` is the error
+///   [`TransportError::Truncated`](crate::TransportError::Truncated). A plaintext link cannot
+///   distinguish the two, so the protocol above must know when it is complete.
+/// - **Dropping both halves** closes the connection without a shutdown. Dropping one half does not
+///   close it.
+/// - **Cancellation.** `read` and `write` (one call of `AsyncReadExt::read`,
+///   `AsyncWriteExt::write`) lose no bytes when cancelled. `read_exact`, `write_all` and similar
+///   functions do not report their progress. After cancelling one, the position in the stream is
+///   unknown, and the link must be dropped.
+/// - **Errors are final.** After one, drop the link.
+///   [`TransportError::from_io`](crate::TransportError::from_io) returns its meaning.
 /// - The halves may be used from different tasks.
 pub struct Link {
     reader: LinkReader,
@@ -43,7 +49,7 @@ pub struct Link {
     stats: LinkStats,
 }
 
-/// What is known about a link once it is made.
+/// The description of a link.
 #[derive(Clone, Debug)]
 pub struct LinkInfo {
     /// Name of the transport.
@@ -52,30 +58,33 @@ pub struct LinkInfo {
     pub local_address: String,
     /// The peer's address.
     pub peer_address: String,
-    /// The pinned key that the peer proved to hold; `None` if nobody was authenticated: in plaintext, and without pins.
+    /// The pinned key that the peer proved to hold. `None` if the peer is not authenticated: in
+    /// plaintext, and without pins.
     pub peer_fingerprint: Option<Fingerprint>,
-    /// Whether the link is encrypted; it is authenticated only with a [`peer_fingerprint`](Self::peer_fingerprint).
+    /// The link is encrypted. It is authenticated only with a
+    /// [`peer_fingerprint`](Self::peer_fingerprint).
     pub encrypted: bool,
-    /// The key agreement and cipher, for people to read; `None` in plaintext.
+    /// The key agreement and cipher, for display. `None` in plaintext.
     pub cipher: Option<String>,
-    /// How long it took to make the link.
+    /// The set-up times of the link.
     pub timings: LinkTimings,
 }
 
-/// How long it took to make a link.
+/// The set-up times of a link.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LinkTimings {
-    /// From the start of name resolution to an open connection; zero on the side that listened.
+    /// Time from the start of name resolution to an open connection. Zero on the listening side.
     pub connect: Duration,
-    /// From the open connection to an authenticated one. A plaintext connector does not wait: close to zero.
+    /// Time from the open connection to an authenticated one. Nearly zero for a plaintext
+    /// connector, which does not wait.
     pub handshake: Duration,
 }
 
 impl Link {
     /// Makes a link of two halves. For implementors of [`Transport`](crate::Transport).
     ///
-    /// The halves must keep the promises listed at [`Link`]. Bytes are counted here; `probe` adds what the transport
-    /// knows about the path.
+    /// The halves must fulfil the contract of [`Link`]. Bytes are counted here. `probe` adds the
+    /// transport's measurements of the path.
     pub fn new(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
@@ -91,7 +100,7 @@ impl Link {
         }
     }
 
-    /// Returns what is known about the link.
+    /// Returns the description of the link.
     #[must_use]
     pub fn info(&self) -> &LinkInfo {
         &self.info
@@ -103,17 +112,12 @@ impl Link {
         self.stats.clone()
     }
 
-    /// Returns the receiving half, to look at what the peer says first.
+    /// Returns the receiving half, to inspect the peer's first bytes.
     pub fn reader_mut(&mut self) -> &mut LinkReader {
         &mut self.reader
     }
 
-    /// Returns both halves, to talk to the peer before the link is handed out.
-    pub(crate) fn halves_mut(&mut self) -> (&mut LinkReader, &mut LinkWriter) {
-        (&mut self.reader, &mut self.writer)
-    }
-
-    /// Puts bytes back that were read: they will be read again first.
+    /// Puts back bytes that were read. They are read again first.
     #[must_use]
     pub fn unread(self, bytes: Vec<u8>) -> Self {
         Self {
@@ -122,14 +126,14 @@ impl Link {
         }
     }
 
-    /// Takes the link apart into its two directions.
+    /// Splits the link into its two directions.
     #[must_use]
     pub fn into_parts(self) -> (LinkReader, LinkWriter) {
         (self.reader, self.writer)
     }
 }
 
-/// A connection that may become a link: whoever makes it may talk over it first, and that is not counted.
+/// A connection that may become a link. Messages before that are not counted.
 pub(crate) struct Bare<R, W> {
     pub(crate) reader: R,
     pub(crate) writer: W,
@@ -142,7 +146,7 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// Makes a link of it.
+    /// Converts it to a link.
     pub(crate) fn link(self) -> Link {
         Link::new(self.reader, self.writer, self.info, Some(self.probe))
     }

@@ -1,6 +1,6 @@
 //! Two sides without a common transport tell each other which ones they use.
 //!
-//! All transports but `quic` begin with a TLS connection over TCP. There each side sends one length byte and its
+//! Where ALPN selects [`NO_COMMON_TRANSPORT`](crate::tls::NO_COMMON_TRANSPORT), each side sends one length byte and its
 //! description, such as `udp` or `auto (tcp, quic)`, and reads that of the other. TLS has authenticated both by then, as
 //! far as there are pins.
 
@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::TransportError;
 
-/// Returns the error that says what each side uses, or why the peer's description cannot be had.
+/// Returns the error with both sides' descriptions, or the reason for which the peer's is missing.
 pub(crate) async fn tell(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     ours: &str,

@@ -1,37 +1,41 @@
-//! Classes of paths by their round-trip time: the one definition of "near" and "far" in this workspace.
+//! Classes of paths by their round-trip time, the definition of "near" and "far" for the whole
+//! workspace.
 
 use std::time::Duration;
 
-/// How far apart two parties are, nearest first.
+/// The distance of two parties, nearest first.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum PathClass {
-    /// Both parties run on one host and talk over its loopback interface.
+    /// Both parties run on one host and communicate over its loopback interface.
     SameHost,
     /// Both parties are in one building or data centre.
     SameLan,
     /// Both parties are in one metropolitan area or in neighbouring ones.
     Metropolitan,
-    /// Everything farther.
+    /// Both parties are farther apart.
     WideArea,
 }
 
 impl PathClass {
     /// Upper bound of the round-trip time within one host, exclusive.
     ///
-    /// Measured with `TCP_INFO` over loopback while two builds kept both cores busy: median 12 µs, 95th percentile 108 µs,
-    /// maximum of 200 connections 276 µs. A switch, two network cards and their interrupt moderation take 100 to 500 µs.
+    /// Measured with `TCP_INFO` over loopback while two builds kept both cores busy: median 12 µs,
+    /// 95th percentile 108 µs, maximum of 200 connections 276 µs. A switch, two network cards and
+    /// their interrupt moderation take 100 to 500 µs.
     pub const SAME_HOST_LIMIT: Duration = Duration::from_micros(200);
 
     /// Upper bound of the round-trip time within one local network, exclusive.
     ///
-    /// Light takes 1 ms there and back through 100 km of fibre, which no local network has. Switches add some microseconds each.
+    /// Light takes 1 ms for a round trip through 100 km of fibre, more than any local network has.
+    /// Switches add some microseconds each.
     pub const SAME_LAN_LIMIT: Duration = Duration::from_millis(1);
 
-    /// Upper bound of the round-trip time in a metropolitan area, exclusive: 100 km of fibre, and the equipment of several
-    /// providers.
+    /// Upper bound of the round-trip time in a metropolitan area, exclusive: 100 km of fibre, and
+    /// the equipment of several providers.
     ///
-    /// Measured: above this limit, slow start takes a noticeable part of a run. Where UDP is blocked, one TCP connection is faster
-    /// than several below, and slower above (20 cells of docs/results/selection; all limits from 3 to 50 ms score within 0.03).
+    /// Measured: above this limit, slow start takes a noticeable part of a run. Where UDP is
+    /// blocked, one TCP connection is faster than several below the limit, and slower above it (20
+    /// cells of docs/results/selection; all limits from 3 to 50 ms score within 0.03).
     pub const METROPOLITAN_LIMIT: Duration = Duration::from_millis(5);
 
     /// Returns the class of a path with this round-trip time.
@@ -48,7 +52,7 @@ impl PathClass {
         }
     }
 
-    /// Returns its name for people, such as `wide-area path`.
+    /// Returns its name for messages, such as `wide-area path`.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {

@@ -1,8 +1,10 @@
-//! The plaintext handshake, and telling plaintext, TLS and strangers apart by their first bytes.
+//! The plaintext handshake, and the detection of plaintext, TLS and other protocols by their first
+//! bytes.
 //!
-//! Both sides of a plaintext link send [`PREAMBLE`] at once. The listening side reads it before it reports a link; the
-//! connecting side goes on and checks it in front of the first byte it reads, so that plaintext costs no round trip; if it
-//! reads nothing, when it has sent its last byte.
+//! Both sides of a plaintext link send [`PREAMBLE`] at once. The listening side reads it before it
+//! reports a link. The connecting side continues, and checks it before the first byte that it
+//! reads, so plaintext costs no round trip. If it reads nothing, it checks when it has sent its
+//! last byte.
 
 use std::{
     io,
@@ -19,10 +21,10 @@ use tokio::{
 
 use crate::TransportError;
 
-/// What each side of a plaintext link sends first: protocol name, version, and that nothing is encrypted.
+/// The first bytes of each side of a plaintext link: protocol name, version, and plaintext.
 pub(crate) const PREAMBLE: [u8; 22] = *b"transpute/1 plaintext\n";
 
-/// What the first bytes from a peer reveal.
+/// The protocol that the first bytes of a peer indicate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Dialect {
     Plaintext,
@@ -31,20 +33,21 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Judges by at least one byte.
+    /// Classifies at least one byte.
     pub(crate) fn of(first: &[u8]) -> Self {
         let compared = first.len().min(PREAMBLE.len());
         match first {
             [] => Self::Unknown,
             _ if first[..compared] == PREAMBLE[..compared] => Self::Plaintext,
-            // A TLS record starts with its type (alert or handshake) and the major version 3 (RFC 8446 section 5.1).
+            // A TLS record starts with its type (alert or handshake) and the major version 3 (RFC
+            // 8446, section 5.1).
             [0x15 | 0x16] | [0x15 | 0x16, 3, ..] => Self::Tls,
             _ => Self::Unknown,
         }
     }
 }
 
-/// Says what is wrong with a peer whose first bytes are not the preamble.
+/// Returns the error for a peer whose first bytes are not the preamble.
 pub(crate) fn not_plaintext(first: &[u8]) -> TransportError {
     match Dialect::of(first) {
         Dialect::Tls => TransportError::SecurityMismatch {
@@ -55,7 +58,7 @@ pub(crate) fn not_plaintext(first: &[u8]) -> TransportError {
     }
 }
 
-/// Explains why a TLS handshake failed with a peer that sent these bytes first.
+/// Returns the error of a failed TLS handshake with a peer that sent these bytes first.
 pub(crate) fn not_tls(first: &[u8], error: io::Error) -> TransportError {
     match Dialect::of(first) {
         Dialect::Plaintext => TransportError::SecurityMismatch {
@@ -68,7 +71,8 @@ pub(crate) fn not_tls(first: &[u8], error: io::Error) -> TransportError {
     }
 }
 
-/// Describes a peer that speaks neither dialect; quotes what it sent, escaped and cut to a line.
+/// Returns the error for a peer that uses neither protocol. It quotes the received bytes, escaped
+/// and truncated to a line.
 pub(crate) fn unknown(first: &[u8]) -> TransportError {
     let shown = &first[..first.len().min(PREAMBLE.len())];
     TransportError::NotTranspute {
@@ -89,7 +93,7 @@ pub(crate) async fn read(reader: &mut (impl AsyncRead + Unpin)) -> Result<(), Tr
             return Err(TransportError::ClosedDuringHandshake);
         }
         length += read;
-        // Judged as it arrives: whoever sends something else shorter is not waited for.
+        // Compared as it arrives, so that a shorter wrong text does not cause a wait.
         if got[..length] != PREAMBLE[..length] {
             return Err(not_plaintext(&got[..length]));
         }
@@ -97,8 +101,8 @@ pub(crate) async fn read(reader: &mut (impl AsyncRead + Unpin)) -> Result<(), Tr
     Ok(())
 }
 
-/// Makes the halves of a connection whose peer has `after` to send the preamble, from now on; `address` is named in the
-/// error.
+/// Makes the halves of a connection whose peer has `after` to send the preamble, from now on.
+/// `address` is for error messages.
 pub(crate) fn checked<R, W>(
     reader: R,
     writer: W,
@@ -132,19 +136,19 @@ fn halves<R, W>(reader: R, writer: W, state: State) -> (CheckedReader<R>, Checke
     (CheckedReader { incoming }, writer)
 }
 
-/// The half that checks the preamble in front of the first byte it hands out.
+/// The reading half. It checks the preamble before it returns the first byte.
 pub(crate) struct CheckedReader<R> {
     incoming: Arc<Mutex<Incoming<R>>>,
 }
 
-/// The half that checks the preamble when it is shut down, if nobody has read before: a system resets a connection that
-/// is closed with unread bytes in it, and takes back what it has not sent yet.
+/// The writing half. It checks the preamble at shutdown if it was not read before. Otherwise the
+/// system would reset a connection that is closed with unread bytes, and discard unsent data.
 pub(crate) struct CheckedWriter<W, R> {
     inner: W,
     incoming: Arc<Mutex<Incoming<R>>>,
 }
 
-/// What comes in, which either half may have to look at first.
+/// The incoming bytes, which either half may have to check first.
 struct Incoming<R> {
     inner: R,
     state: State,
@@ -167,7 +171,7 @@ struct Limit {
     address: String,
 }
 
-/// Wakes the tasks of both halves: the connection itself remembers only who asked last.
+/// The wakers of the tasks of both halves, because the connection itself stores only the last one.
 #[derive(Default)]
 struct Wakers(Mutex<[Option<Waker>; 2]>);
 
@@ -197,7 +201,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<R: AsyncRead + Unpin> Incoming<R> {
-    /// Waits for the preamble for one of the halves. A failure is told once; then the connection is closed.
+    /// Waits for the preamble, for one of the halves. A failure is reported once; then the
+    /// connection is closed.
     fn poll_check(&mut self, cx: &Context<'_>, half: Half) -> Poll<Result<(), TransportError>> {
         match self.state {
             State::Checked => return Poll::Ready(Ok(())),
@@ -292,7 +297,7 @@ impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> AsyncWrite for CheckedWriter<W
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // First, so that the peer need not wait for what this side waits for.
+        // First, so that the two sides do not wait for each other.
         ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
         (lock(&self.incoming).poll_check(cx, Half::Writer)).map_err(TransportError::into_io)
     }
@@ -304,7 +309,7 @@ mod tests {
 
     use super::*;
 
-    /// The halves of a connection to a peer that has 5 s to send its preamble.
+    /// Returns the halves of a connection to a peer that has 5 s to send its preamble.
     fn waiting<R, W>(reader: R, writer: W) -> (CheckedReader<R>, CheckedWriter<W, R>) {
         checked(reader, writer, Duration::from_secs(5), "here".into())
     }
@@ -333,7 +338,7 @@ mod tests {
     #[tokio::test]
     async fn the_first_byte_comes_after_the_check() {
         let stream = [&PREAMBLE[..], b"payload"].concat();
-        // In pieces of every size, so that the preamble is split everywhere.
+        // In pieces of every size, so that the preamble is split at every position.
         for size in 1..stream.len() {
             let (mut tx, rx) = tokio::io::duplex(size);
             let (mut reader, _writer) = waiting(rx, tokio::io::sink());
@@ -397,7 +402,7 @@ mod tests {
         shutdown.await.unwrap().unwrap();
     }
 
-    /// What both halves wait for reaches both, whichever asked last.
+    /// Both halves are woken, whichever waited last.
     #[tokio::test]
     async fn both_halves_may_wait_for_the_preamble() {
         for reader_first in [true, false] {
@@ -430,7 +435,7 @@ mod tests {
         let mut buf = [0; 1];
         let (read, shut) = tokio::join!(reader.read(&mut buf), writer.shutdown());
         let errors = [read.unwrap_err(), shut.unwrap_err()].map(TransportError::from_io);
-        // Whichever is served first tells it.
+        // The half that is polled first reports it.
         assert!(
             matches!(
                 errors,

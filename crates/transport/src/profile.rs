@@ -1,14 +1,15 @@
-//! The properties of a transport that a choice among several depends on. Pure data: no sockets and no clocks.
+//! The properties of a transport that a choice among several depends on. Pure data, without sockets
+//! and clocks.
 
 use crate::CongestionControl;
 
 /// Payload bytes of the first flight of a TCP connection: ten segments (RFC 6928).
 const INITIAL_WINDOW: u32 = 10 * 1448;
 
-/// The design of a transport, as far as predictions and choices depend on it.
+/// The properties of a transport that predictions and choices depend on.
 ///
-/// The default describes one connection that takes two round trips to set up and controls its own window. A transport states how
-/// it differs:
+/// The default describes one connection that takes two round trips to set up and controls its own
+/// window. A transport states its differences:
 ///
 /// ```
 /// use transpute_transport::{FirstFlight, Profile, Throughput};
@@ -25,31 +26,35 @@ const INITIAL_WINDOW: u32 = 10 * 1448;
 pub struct Profile {
     /// Round trips from the first packet to the connector's link. Default: 2.
     pub setup_round_trips: u8,
-    /// Whether it runs over UDP. Firewalls may block UDP, and the kernel's TCP buffers do not bound its window. Default: no.
+    /// The transport uses UDP. Firewalls may block UDP, and the kernel's TCP buffers do not limit
+    /// its window. Default: no.
     pub needs_udp: bool,
-    /// How it finds its rate. Default: [`Throughput::Window`].
+    /// The method by which it determines its rate. Default: [`Throughput::Window`].
     pub throughput: Throughput,
     /// Number of parallel connections. Default: 1.
     pub connections: u8,
-    /// The bytes that leave before the first acknowledgement. Default: ten segments on each connection (RFC 6928).
+    /// Number of bytes that are sent before the first acknowledgement. Default: ten segments on
+    /// each connection (RFC 6928).
     pub first_flight: FirstFlight,
     /// Bytes that the set-up sends in each direction to measure the path. Default: 0.
     pub probe_bytes: u32,
-    /// Whether it repairs losses. One that does not fails at the first loss, and `auto` does not use it. Default: yes.
+    /// It repairs losses. A transport that does not fails at the first loss, and `auto` does not
+    /// use it. Default: yes.
     pub repairs_losses: bool,
-    /// Whether it works with [`Security::Plaintext`](crate::Security::Plaintext). Default: yes.
+    /// It supports [`Security::Plaintext`](crate::Security::Plaintext). Default: yes.
     pub has_plaintext: bool,
 }
 
-/// How a transport finds its rate.
+/// The method by which a transport determines its rate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Throughput {
     /// A congestion window that doubles each round trip, and shrinks at every loss: CUBIC, Reno.
     Window,
-    /// A model of the bottleneck whose rate doubles each round trip; losses hardly matter: BBR.
+    /// A model of the bottleneck. Its rate doubles each round trip at the start, and losses have
+    /// little effect: BBR.
     Model,
-    /// The rate that the set-up measured, from the first packet on; losses are repaired.
+    /// The rate that the set-up measured, from the first packet on. Losses are repaired.
     MeasuredRate,
     /// The kernel's TCP with this congestion control; `None` is the default of the system.
     Kernel(Option<CongestionControl>),
@@ -59,16 +64,16 @@ pub enum Throughput {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FirstFlight {
-    /// So many bytes on each connection.
+    /// This number of bytes on each connection.
     Bytes(u32),
-    /// The bytes that this rate carries in a round trip, but at least ten segments and at most `max`.
+    /// Bytes that this rate carries in a round trip, at least ten segments and at most `max`.
     AtRate {
         /// Bytes per second.
         rate: f64,
         /// Upper bound in bytes.
         max: u64,
     },
-    /// No limit: the rate is known from the first packet on.
+    /// No limit, because the rate is known from the first packet on.
     Unlimited,
 }
 
@@ -88,7 +93,8 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// Returns the bytes that leave before the first acknowledgement, given the round-trip time in seconds.
+    /// Returns the number of bytes that are sent before the first acknowledgement, for a round-trip
+    /// time in seconds.
     #[must_use]
     pub fn first_flight_bytes(&self, rtt_s: f64) -> f64 {
         match self.first_flight {
@@ -103,8 +109,8 @@ impl Profile {
 }
 
 impl Throughput {
-    /// Returns how the transport finds its rate on a system whose TCP connections use `default_control` unless told otherwise;
-    /// cubic if that is not known. The result is never [`Kernel`](Self::Kernel).
+    /// Returns the method on a system whose default congestion control is `default_control`, or
+    /// cubic if that is unknown. The result is never [`Kernel`](Self::Kernel).
     #[must_use]
     pub fn resolve(self, default_control: Option<&str>) -> Self {
         let Self::Kernel(control) = self else {

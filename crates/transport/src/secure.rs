@@ -1,8 +1,8 @@
 //! Links with pinned identities over any stream, for transports of other crates.
 //!
-//! [`connect`] and [`accept`] authenticate the two ends of a stream as the TCP transport does: TLS 1.3 with X25519MLKEM768 and pinned
-//! keys, or the plaintext preamble if that is asked for. [`Handshakes`] runs those of a listener in tasks of their own, in bounded
-//! number and time.
+//! [`connect`] and [`accept`] authenticate the two ends of a stream as the TCP transport does: TLS
+//! 1.3 with X25519MLKEM768 and pinned keys, or the plaintext preamble on request. [`Handshakes`]
+//! runs those of a listener in tasks of their own, bounded in number and time.
 //!
 //! ```
 //! # use transpute_transport::{Identity, Security, secure::{self, Stream}};
@@ -41,17 +41,20 @@ use crate::{
     throttle::{self, Throttle},
 };
 
-/// Time to authenticate: two round trips over a slow path, and a lost packet of TLS. As of the TCP transport.
+/// Time to authenticate: two round trips over a slow path, and a lost packet of TLS. Same as for
+/// the TCP transport.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Handshakes that a listener runs at once, as of the TCP transport. Each takes a stream and about 100 KiB.
+/// Maximum number of concurrent handshakes of a listener. Same as for the TCP transport. Each takes
+/// a stream and about 100 KiB.
 const MAX_HANDSHAKES: usize = 64;
 
-/// Time and reads of 1 KiB that a rejected peer may still take, so that it can read why.
+/// Time, and number of reads of 1 KiB, that a rejected peer may still take, so that it can read the
+/// reason.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_READS: usize = 64;
 
-/// Whatever the transport knows of a stream before the handshake.
+/// The properties of a stream before the handshake.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Stream {
@@ -61,18 +64,19 @@ pub struct Stream {
     pub local_address: String,
     /// The address of the peer, for reports and errors.
     pub peer_address: String,
-    /// The peer's IP address, if it has one: a flood of handshakes from one network then crowds out only itself.
+    /// The peer's IP address, if it has one. A flood of handshakes from one network then displaces
+    /// only itself.
     pub peer_ip: Option<IpAddr>,
-    /// How long it took to open the stream. Default: zero, as on the side that listens.
+    /// Time to open the stream. Default: zero, as on the listening side.
     pub connect: Duration,
     /// Time to authenticate. Default: 5 s.
     pub timeout: Duration,
-    /// What the transport knows of the path while the link is in use. Default: nothing.
+    /// The transport's measurements of the path during use. Default: none.
     pub probe: Option<Arc<dyn PathProbe>>,
 }
 
 impl Stream {
-    /// Describes a stream of the transport of this name between two addresses.
+    /// Describes a stream of the transport `transport` between two addresses.
     pub fn new(
         transport: &'static str,
         local_address: impl Into<String>,
@@ -111,13 +115,13 @@ impl fmt::Debug for Stream {
 
 /// Authenticates the connecting end of a stream and makes it a link.
 ///
-/// The link keeps the promises of [`Link`] if the stream delivers bytes in order, waits while the peer does not read, and reports a
-/// peer that vanishes.
+/// The link fulfils the contract of [`Link`] if the stream delivers bytes in order, waits while the
+/// peer does not read, and reports a vanished peer.
 ///
 /// # Errors
 /// [`TransportError::NoPinnedPeer`]; [`TransportError::Timeout`]; [`TransportError::WrongPeer`],
-/// [`TransportError::SecurityMismatch`], [`TransportError::NoCommonTransport`], [`TransportError::NotTranspute`] and the others of the
-/// TCP transport.
+/// [`TransportError::SecurityMismatch`], [`TransportError::NoCommonTransport`],
+/// [`TransportError::NotTranspute`] and the other errors of the TCP transport.
 pub async fn connect<S>(
     stream: S,
     security: &Security,
@@ -134,10 +138,11 @@ where
     Ok(channel.into_link_of(name, about.probe))
 }
 
-/// Authenticates the listening end of a stream and makes it a link. A peer that is rejected is told why.
+/// Authenticates the listening end of a stream and makes it a link. A rejected peer receives the
+/// reason.
 ///
 /// # Errors
-/// As [`connect`].
+/// See [`connect`].
 pub async fn accept<S>(
     stream: S,
     security: &Security,
@@ -154,8 +159,8 @@ where
     Ok(channel.into_link_of(name, about.probe))
 }
 
-/// The handshakes of a listener, each in a task of its own: peers that are slow or send garbage do not delay others. Dropping this
-/// stops them.
+/// The handshakes of a listener, each in its own task: peers that are slow or send garbage do not
+/// delay others. Dropping this stops them.
 pub struct Handshakes {
     security: Security,
     running: handshakes::Handshakes<(String, Result<Link, TransportError>)>,
@@ -163,12 +168,12 @@ pub struct Handshakes {
 }
 
 impl Handshakes {
-    /// Prepares for handshakes.
+    /// Prepares handshakes.
     ///
     /// # Errors
     /// [`TransportError::NoPinnedPeer`].
     pub fn new(security: &Security) -> Result<Self, TransportError> {
-        // What is wrong with the keys is reported before anybody connects.
+        // Errors of the keys are reported before a peer connects.
         Acceptor::new(security, &[], "")?;
         Ok(Self {
             security: security.clone(),
@@ -177,8 +182,9 @@ impl Handshakes {
         })
     }
 
-    /// Waits for the next link, for [`Listener::accept`](crate::Listener::accept). Peers that fail to authenticate are logged and
-    /// dropped. Cancel-safe if the futures of `next_stream`, which waits for the next stream, are.
+    /// Waits for the next link, for [`Listener::accept`](crate::Listener::accept). Peers that fail
+    /// to authenticate are logged and dropped. Cancel-safe if the futures of `next_stream`, which
+    /// waits for the next stream, are.
     ///
     /// # Errors
     /// Those of `next_stream`.
@@ -234,8 +240,8 @@ async fn rest(until: Option<Instant>) {
     }
 }
 
-/// A stream with its first bytes, which tell what a peer speaks when the handshake fails. At most one task may read and one may write
-/// at a time.
+/// A stream with its first bytes, which show the peer's protocol if the handshake fails. At most
+/// one task may read and one may write at a time.
 struct Shared<S>(Arc<Mutex<State<S>>>);
 
 struct State<S> {

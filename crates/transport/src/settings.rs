@@ -1,15 +1,16 @@
-//! Settings that follow a transport's name: `tcp-striped:n=4,cc=bbr`.
+//! Settings after a transport's name: `tcp-striped:n=4,cc=bbr`.
 
 use crate::TransportError;
 
-/// The settings a user gave after the name of a transport.
+/// The settings after the name of a transport.
 ///
-/// Written `name:key=value,key=value`; a `+` separates as well as a comma, for lists whose items are transports. A
-/// transport [takes](Self::take) those it knows in [`Transport::configure`](crate::Transport::configure); the
-/// [`Registry`](crate::Registry) refuses what is left.
+/// The format is `name:key=value,key=value`. A `+` separates as well as a comma, for lists whose
+/// items are transports. A transport [takes](Self::take) its settings in
+/// [`Transport::configure`](crate::Transport::configure). The [`Registry`](crate::Registry) rejects
+/// the remaining ones.
 ///
-/// The key `rate` is for a rate of the path known in advance, in bits per second; the key `cc` for the name of a
-/// congestion control.
+/// The key `rate` is for a known rate of the path, in bits per second, and the key `cc` for the
+/// name of a congestion control.
 #[derive(Clone, Debug)]
 pub struct Settings {
     transport: &'static str,
@@ -18,10 +19,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads `key=value` pairs.
+    /// Parses `key=value` pairs.
     ///
     /// # Errors
-    /// [`TransportError::InvalidSetting`] if an item is not of that form or a key comes twice.
+    /// [`TransportError::InvalidSetting`] if an item is not of that form or a key is repeated.
     pub fn parse(transport: &'static str, text: &str) -> Result<Self, TransportError> {
         let mut settings = Self {
             transport,
@@ -41,7 +42,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Returns the settings of a transport that was given none.
+    /// Returns the settings of a transport without any.
     pub(crate) fn none(transport: &'static str) -> Self {
         Self {
             transport,
@@ -50,10 +51,10 @@ impl Settings {
         }
     }
 
-    /// Takes the value of `key`, if it is given; `parse` turns it into what it means, or says what was expected.
+    /// Takes the value of `key`, if it is given. `parse` converts it, or returns what was expected.
     ///
     /// # Errors
-    /// [`TransportError::InvalidSetting`] with what `parse` says.
+    /// [`TransportError::InvalidSetting`] with the text of `parse`.
     pub fn take<T>(
         &mut self,
         key: &'static str,
@@ -73,7 +74,7 @@ impl Settings {
     /// Checks that every setting was taken.
     ///
     /// # Errors
-    /// [`TransportError::UnknownSetting`], which lists the keys that were asked for.
+    /// [`TransportError::UnknownSetting`], which lists the requested keys.
     pub(crate) fn finish(self) -> Result<(), TransportError> {
         match self.left.into_iter().next() {
             None => Ok(()),

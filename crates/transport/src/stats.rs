@@ -1,4 +1,4 @@
-//! Live figures of a link: what it carried, and what the operating system knows about the path.
+//! Live figures of a link: transferred bytes, and measurements of the path.
 
 use std::{
     fmt, io,
@@ -14,26 +14,27 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub use transpute_rudp::TrainResult;
 
-/// A handle on a link's figures. It stays valid after the link is gone and does not keep the link open.
+/// A handle on a link's figures. It stays valid after the link is dropped and does not keep the
+/// link open.
 #[derive(Clone)]
 pub struct LinkStats {
     counters: Arc<Counters>,
     probe: Option<Arc<dyn PathProbe>>,
 }
 
-/// The figures of a link at one moment.
+/// The figures of a link at one time.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct LinkSnapshot {
-    /// Application bytes handed to the link's writer.
+    /// Application bytes passed to the link's writer.
     pub bytes_sent: u64,
-    /// Application bytes handed out by the link's reader.
+    /// Application bytes returned by the link's reader.
     pub bytes_received: u64,
     /// The path measurements of the transport, such as its round-trip time.
     pub path: PathSample,
 }
 
-/// What a transport knows about the path; `None` where it does not know.
+/// A transport's measurements of the path. `None` means unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct PathSample {
@@ -41,83 +42,87 @@ pub struct PathSample {
     pub rtt: Option<Duration>,
     /// Mean deviation of the round-trip time.
     pub rtt_variation: Option<Duration>,
-    /// Smallest round-trip time seen lately.
+    /// Smallest recent round-trip time.
     pub min_rtt: Option<Duration>,
-    /// Latest measured rate of delivery to the peer, bytes per second.
+    /// Latest measured delivery rate to the peer, in bytes per second.
     pub delivery_rate: Option<u64>,
-    /// True if the sender had too little to send for [`delivery_rate`](Self::delivery_rate) to be the path's limit.
+    /// The sender had too little data for [`delivery_rate`](Self::delivery_rate) to be the path's
+    /// limit.
     pub delivery_rate_app_limited: Option<bool>,
-    /// Bytes that may be in flight at once.
+    /// Congestion window, in bytes.
     pub congestion_window: Option<u64>,
-    /// Packets sent again, since the start.
+    /// Number of retransmitted packets since the start.
     pub retransmits: Option<u64>,
-    /// Bytes sent as transport payload: application bytes, encryption overhead, handshake and retransmissions, without
-    /// TCP, IP and link headers.
+    /// Bytes sent as transport payload: application bytes, encryption overhead, handshake and
+    /// retransmissions, without TCP, IP and link headers.
     pub wire_bytes_sent: Option<u64>,
-    /// Bytes received as transport payload, duplicates left out.
+    /// Bytes received as transport payload, without duplicates.
     pub wire_bytes_received: Option<u64>,
-    /// The part of [`wire_bytes_sent`](Self::wire_bytes_sent) that was sent again.
+    /// The retransmitted part of [`wire_bytes_sent`](Self::wire_bytes_sent).
     pub wire_bytes_retransmitted: Option<u64>,
-    /// The part of [`wire_bytes_sent`](Self::wire_bytes_sent) that corrects losses before they are reported.
+    /// The part of [`wire_bytes_sent`](Self::wire_bytes_sent) that is forward error correction.
     pub wire_bytes_parity: Option<u64>,
-    /// What repeated and correcting bytes add to the payload, as a share of it; zero while nothing was sent.
+    /// Retransmitted and error-correcting bytes as a share of the payload. Zero while nothing was
+    /// sent.
     pub overhead: Option<f64>,
-    /// Packets found lost, those included that had come after all.
+    /// Number of packets declared lost, including those that had arrived.
     pub packets_lost: Option<u64>,
-    /// The part of [`packets_lost`](Self::packets_lost) that had come after all.
+    /// The part of [`packets_lost`](Self::packets_lost) that had arrived.
     pub spurious_losses: Option<u64>,
-    /// Payload of the largest datagram that is sent at present; of transports over UDP.
+    /// Payload of the largest datagram that is sent at present, for transports over UDP.
     pub largest_datagram: Option<u16>,
-    /// Packets sent that carry data, the repeated ones included.
+    /// Number of sent packets that carry data, including retransmissions.
     pub packets_sent: Option<u64>,
-    /// Name of the congestion control in force, as the transport reads it back.
+    /// Name of the congestion control in force, as read from the system.
     pub congestion_control: Option<String>,
-    /// What the sending side spent its time on.
+    /// The time of the sending side by cause.
     pub send_times: Option<SendTimes>,
-    /// What the peer measured from this end's train of probe packets (`rudp` only). `None`: the peer has not reported it.
+    /// The peer's measurement of this end's train of probe packets (`rudp` only). `None`: the peer
+    /// has not reported it.
     pub sent_train: Option<TrainResult>,
-    /// What this end measured from the peer's train of probe packets (`rudp` only). `None`: the train has not ended, or none came.
+    /// This end's measurement of the peer's train of probe packets (`rudp` only). `None`: the train
+    /// has not ended, or none came.
     pub received_train: Option<TrainResult>,
 }
 
 impl PathSample {
-    /// Returns the smallest round-trip time that is known.
+    /// Returns the smallest known round-trip time.
     #[must_use]
     pub fn least_rtt(&self) -> Option<Duration> {
         self.min_rtt.or(self.rtt)
     }
 }
 
-/// What a link's sending side spent its time on, since the link was made.
+/// The time of a link's sending side by cause, since the link was made.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SendTimes {
-    /// How long the link has existed.
+    /// Age of the link.
     pub elapsed: Duration,
-    /// The time with data to send or unacknowledged.
+    /// Time with data to send or unacknowledged.
     pub busy: Duration,
-    /// The part of `busy` spent waiting because the receiver had no room.
+    /// The part of `busy` in which the receiver's window was full.
     pub by_receiver: Duration,
-    /// The part of `busy` spent waiting because the sender's own buffer was too small.
+    /// The part of `busy` in which the sender's own buffer was too small.
     pub by_send_buffer: Duration,
 }
 
-/// Who or what keeps a link from sending more.
+/// The bottleneck of a link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Bottleneck {
     /// The program has nothing to send most of the time.
     Application,
-    /// The receiver has no room: it reads too slowly, or its buffer is too small for the path.
+    /// The receiver's window: it reads too slowly, or its buffer is too small for the path.
     Receiver,
     /// The sender's buffer is too small for the path.
     SendBuffer,
-    /// The path, or what congestion control believes of it.
+    /// The path, or the congestion control's estimate of it.
     Path,
 }
 
 impl SendTimes {
-    /// Says what took most of the time; `None` of less than 0.1 s, because Linux counts these times in ticks of up to
-    /// 10 ms.
+    /// Returns the cause of most of the time. `None` for less than 0.1 s, because Linux counts
+    /// these times in ticks of up to 10 ms.
     #[must_use]
     pub fn bottleneck(&self) -> Option<Bottleneck> {
         if self.elapsed < Duration::from_millis(100) {
@@ -146,11 +151,11 @@ impl fmt::Display for Bottleneck {
     }
 }
 
-/// What a transport implements to report on the path of a link.
+/// A transport's report on the path of a link, for implementors of transports.
 ///
-/// A probe must not keep the link open; after the link's end it reports its last sample.
+/// A probe must not keep the link open. After the link's end, it returns its last sample.
 pub trait PathProbe: Send + Sync {
-    /// Reads the current figures. Called rarely (once per second or less often), and must not block.
+    /// Returns the current figures. Called rarely (at most once per second), and must not block.
     fn sample(&self) -> PathSample;
 }
 
@@ -162,19 +167,19 @@ impl LinkStats {
         }
     }
 
-    /// Application bytes handed to the link's writer so far.
+    /// Returns the number of application bytes passed to the link's writer so far.
     #[must_use]
     pub fn bytes_sent(&self) -> u64 {
         self.counters.sent.load(Ordering::Relaxed)
     }
 
-    /// Application bytes handed out by the link's reader so far.
+    /// Returns the number of application bytes returned by the link's reader so far.
     #[must_use]
     pub fn bytes_received(&self) -> u64 {
         self.counters.received.load(Ordering::Relaxed)
     }
 
-    /// Asks the transport what it knows about the path. Costs a system call on TCP.
+    /// Returns the transport's measurements of the path. It costs a system call on TCP.
     #[must_use]
     pub fn path(&self) -> PathSample {
         self.probe
@@ -217,7 +222,7 @@ impl fmt::Debug for LinkStats {
     }
 }
 
-/// Relaxed everywhere: the counters order nothing, they are only shown.
+/// Relaxed operations, because no other memory depends on the counters.
 #[derive(Default)]
 struct Counters {
     sent: AtomicU64,

@@ -1,4 +1,4 @@
-//! Keeps peers from filling the log.
+//! A limit on log messages that peers can cause.
 
 use std::{
     fmt,
@@ -7,7 +7,7 @@ use std::{
 
 use crate::TransportError;
 
-/// Lets a few events through per period and counts the rest.
+/// Admits a few events per period and counts the rest.
 #[derive(Debug, Default)]
 pub struct Throttle {
     period_start: Option<Instant>,
@@ -15,18 +15,19 @@ pub struct Throttle {
     held: u64,
 }
 
-/// Events let through per period.
+/// Number of admitted events per period.
 const BURST: u32 = 5;
 const PERIOD: Duration = Duration::from_secs(10);
 
 impl Throttle {
-    /// Lets the first few events through.
+    /// Makes a throttle that admits the first few events.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks to log an event. If it may pass, returns how many were held back since the last one that did.
+    /// Asks to log an event. If it is admitted, returns the number of suppressed events since the
+    /// last one.
     pub fn admit(&mut self, now: Instant) -> Option<u64> {
         if self
             .period_start
@@ -45,7 +46,7 @@ impl Throttle {
     }
 }
 
-/// Logs that a listener has rejected a connection, unless it has logged many lately.
+/// Logs that a listener rejected a connection, unless it has logged many recently.
 pub(crate) fn warn_of_rejected(
     log: &mut Throttle,
     peer: impl fmt::Display,

@@ -1,8 +1,9 @@
 //! TLS 1.3 with one pinned Ed25519 key on each side.
 //!
-//! Both verifiers compare the pin *during* the handshake, so no application byte is ever sent to a peer that has not
-//! proved to hold a pinned key. Host names, dates and issuers are not looked at: see [`crate::Identity`]. There is no
-//! resumption and no early data: each link is a full handshake, with X25519MLKEM768 preferred.
+//! Both verifiers compare the pin *during* the handshake, so no application byte is sent to a peer
+//! that has not proved to hold a pinned key. Host names, dates and issuers are ignored: see
+//! [`crate::Identity`]. There is no resumption and no early data: each link has a full handshake,
+//! with X25519MLKEM768 preferred.
 
 use std::sync::Arc;
 
@@ -24,8 +25,7 @@ use rustls::{
 };
 
 use crate::{
-    Fingerprint, Identity, PROTOCOL, Quic, Tcp, TransportError, UNPINNED_PROTOCOL,
-    error::PinMismatch,
+    Fingerprint, Identity, PROTOCOL, TransportError, UNPINNED_PROTOCOL, error::PinMismatch,
 };
 
 /// Makes the configuration of the connecting side.
@@ -44,14 +44,16 @@ pub(crate) fn server_config(
     server(identity, Accepted::only(peers)?)
 }
 
-/// Makes the configuration of the connecting side that takes any key; only a peer that does so too understands it.
+/// Makes the configuration of the connecting side that accepts any key. It works only with a peer
+/// that does so too.
 pub(crate) fn unpinned_client_config(
     identity: &Identity,
 ) -> Result<Arc<ClientConfig>, TransportError> {
     client(identity, Accepted::Any)
 }
 
-/// Makes the configuration of the listening side that takes any key; only a peer that does so too understands it.
+/// Makes the configuration of the listening side that accepts any key. It works only with a peer
+/// that does so too.
 pub(crate) fn unpinned_server_config(
     identity: &Identity,
 ) -> Result<Arc<ServerConfig>, TransportError> {
@@ -89,22 +91,26 @@ fn server(identity: &Identity, accepted: Accepted) -> Result<Arc<ServerConfig>, 
     Ok(Arc::new(config))
 }
 
-/// The name every server goes by: it is neither sent nor checked, but the TLS library wants one.
+/// The name of every server. It is neither sent nor checked, but the TLS library requires one.
 pub(crate) fn server_name() -> ServerName<'static> {
     ServerName::IpAddress(std::net::Ipv4Addr::LOCALHOST.into())
 }
 
-/// What a completed handshake established.
+/// The results of a completed handshake.
 pub(crate) struct Established {
     pub(crate) peer: Fingerprint,
     pub(crate) cipher: String,
-    /// The transport that was selected by ALPN.
+    /// The transport that ALPN selected.
     pub(crate) transport: String,
 }
 
-/// Checks what the TLS library leaves to its user, and collects what is worth showing.
-pub(crate) fn established(connection: &CommonState) -> Result<Established, TransportError> {
-    let transport = transport_of(connection.alpn_protocol(), PROTOCOL, Tcp::NAME)?;
+/// Checks what the TLS library leaves to its user, and collects what is worth showing. `unnamed` is the transport that has no name in
+/// ALPN.
+pub(crate) fn established(
+    connection: &CommonState,
+    unnamed: &str,
+) -> Result<Established, TransportError> {
+    let transport = transport_of(connection.alpn_protocol(), PROTOCOL, unnamed)?;
     let peer = connection
         .peer_certificates()
         .and_then(<[_]>::first)
@@ -119,41 +125,52 @@ pub(crate) fn established(connection: &CommonState) -> Result<Established, Trans
     })
 }
 
-/// Does the same for a handshake without pins, and returns the cipher and the transport.
+/// Does the same for a handshake without pins. Returns the cipher and the transport.
 pub(crate) fn established_unpinned(
     connection: &CommonState,
+    unnamed: &str,
 ) -> Result<(String, String), TransportError> {
     let alpn = connection.alpn_protocol();
-    let transport = transport_of(alpn, UNPINNED_PROTOCOL, Tcp::NAME)?;
+    let transport = transport_of(alpn, UNPINNED_PROTOCOL, unnamed)?;
     Ok((cipher(connection), transport.into()))
 }
 
-/// Offers these transports in the ALPN extension of the connecting side, as protocol names.
-pub(crate) fn client_over(config: &ClientConfig, transports: &[&str]) -> Arc<ClientConfig> {
+/// Offers these transports in the ALPN extension of the connecting side, as protocol names. The name of `unnamed` is that of the
+/// protocol alone.
+pub(crate) fn client_over(
+    config: &ClientConfig,
+    transports: &[&str],
+    unnamed: &str,
+) -> Arc<ClientConfig> {
     let mut config = config.clone();
-    name_transports(&mut config.alpn_protocols, transports);
+    name_transports(&mut config.alpn_protocols, transports, unnamed);
     Arc::new(config)
 }
 
-/// Accepts these transports on the listening side; the first one that the peer offers too is selected.
-pub(crate) fn server_over(config: &ServerConfig, transports: &[&str]) -> Arc<ServerConfig> {
+/// Accepts these transports on the listening side; the first one that the peer offers too is selected. `unnamed` as in
+/// [`client_over`].
+pub(crate) fn server_over(
+    config: &ServerConfig,
+    transports: &[&str],
+    unnamed: &str,
+) -> Arc<ServerConfig> {
     let mut config = config.clone();
-    name_transports(&mut config.alpn_protocols, transports);
+    name_transports(&mut config.alpn_protocols, transports, unnamed);
     Arc::new(config)
 }
 
-/// The last name that every side over TCP offers. It is selected when the two sides have no transport in common: then each
-/// tells the other which one it uses, and closes.
+/// The last name that every side over TCP offers. It is selected if the two sides have no common
+/// transport. Each then sends the names of its transports, and closes.
 pub(crate) const NO_COMMON_TRANSPORT: &str = "?";
 
-/// Separates the protocol from the transport in an ALPN name. `tcp` and `quic` are not named.
+/// Separates the protocol from the transport in an ALPN name.
 const OVER: &str = " over ";
 
-fn name_transports(protocols: &mut Vec<Vec<u8>>, transports: &[&str]) {
+fn name_transports(protocols: &mut Vec<Vec<u8>>, transports: &[&str], unnamed: &str) {
     let named = protocols.iter().flat_map(|protocol| {
         transports.iter().map(|&transport| {
             let mut name = protocol.clone();
-            if ![Tcp::NAME, Quic::NAME].contains(&transport) {
+            if transport != unnamed {
                 name.extend_from_slice(OVER.as_bytes());
                 name.extend_from_slice(transport.as_bytes());
             }
@@ -163,7 +180,7 @@ fn name_transports(protocols: &mut Vec<Vec<u8>>, transports: &[&str]) {
     *protocols = named.collect();
 }
 
-/// Returns the transport that an ALPN name of this protocol stands for; `default` if it names none.
+/// Returns the transport of an ALPN name of this protocol, or `default` if it contains none.
 pub(crate) fn transport_of<'a>(
     alpn: Option<&'a [u8]>,
     protocol: &str,
@@ -189,7 +206,7 @@ pub(crate) fn cipher(connection: &CommonState) -> String {
     }
 }
 
-/// Says what an error of the TLS library means.
+/// Returns the meaning of an error of the TLS library.
 pub(crate) fn explain(error: &rustls::Error) -> TransportError {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(inner))) => {
@@ -229,7 +246,7 @@ struct Pins {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// Whose keys are accepted.
+/// The accepted keys.
 #[derive(Debug)]
 enum Accepted {
     Only(Vec<Fingerprint>),
@@ -244,7 +261,7 @@ impl Accepted {
         Ok(Self::Only(peers.to_vec()))
     }
 
-    /// Two names, so that a peer that pins keys cannot end up on a link without pins, nor the other way round.
+    /// Two names, so that a peer that pins keys and one that does not never share a link.
     fn protocol(&self) -> &'static str {
         match self {
             Self::Only(_) => PROTOCOL,
@@ -310,7 +327,7 @@ pub(crate) fn fingerprint(certificate: &CertificateDer<'_>) -> Result<Fingerprin
     ))
 }
 
-/// Not reachable with TLS 1.3 as the only version; refused all the same.
+/// Cannot be reached with TLS 1.3 as the only version, and rejects in any case.
 fn refuse_tls12() -> Result<HandshakeSignatureValid, rustls::Error> {
     Err(rustls::Error::General("TLS 1.2 is not spoken here".into()))
 }

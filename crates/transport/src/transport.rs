@@ -1,26 +1,29 @@
-//! The trait behind which every transport stands, and the registry that finds one by name.
+//! The trait of all transports, and the registry that finds them by name.
 
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 
-use crate::{Fingerprint, Identity, Link, Profile, Settings, TransportError};
+#[cfg(unix)]
+use crate::auto::candidate::SharedPort;
+use crate::{Link, Profile, Settings, TransportError, security::Security};
 
-/// A way of carrying bytes between two parties.
+/// A transport of bytes between two parties.
 ///
 /// To add one: implement this trait, register it ([`Registry::register`]), and run
-/// [`conformance::run`](crate::conformance::run) over it. All methods need a Tokio runtime with I/O and time enabled.
+/// [`conformance::run`](crate::conformance::run) on it. All methods need a Tokio runtime with I/O
+/// and time enabled.
 #[async_trait]
 pub trait Transport: Send + Sync {
-    /// The name users choose it by: short, lower case.
+    /// Returns the name by which users choose it: short, lower case.
     fn name(&self) -> &'static str;
 
-    /// One line on what it is good for.
+    /// Returns one line about its use.
     fn describe(&self) -> &'static str;
 
-    /// Returns this transport set up as the settings say that follow its name; `None` if it has none, as by default.
-    ///
-    /// It takes those it knows ([`Settings::take`]); [`Registry::get`] refuses the others.
+    /// Returns this transport with the settings that follow its name. `None` if it has no settings,
+    /// which is the default. It takes the settings that it knows ([`Settings::take`]).
+    /// [`Registry::get`] rejects the others.
     ///
     /// # Errors
     /// [`TransportError::InvalidSetting`].
@@ -32,17 +35,25 @@ pub trait Transport: Send + Sync {
         Ok(None)
     }
 
-    /// Returns the properties that predictions and choices depend on, with the settings in force.
-    ///
-    /// A transport without a profile, as by default, is used only by its name: `auto` does not choose it.
+    /// Returns the properties that predictions and choices depend on, with the settings in force. A
+    /// transport without a profile, which is the default, is used by its name only, and `auto` does
+    /// not choose it.
     fn profile(&self) -> Option<Profile> {
+        None
+    }
+
+    /// Returns how this transport shares the ports of `auto`. Only transports of this crate can; by default, `auto` gives a transport a
+    /// port of its own.
+    #[cfg(unix)]
+    #[doc(hidden)]
+    fn shared_port(&self) -> Option<SharedPort> {
         None
     }
 
     /// Starts to listen.
     ///
-    /// `address` is `host:port`, with an IPv6 host in brackets; port 0 lets the system choose one, which
-    /// [`Listener::local_address`] then tells.
+    /// `address` is `host:port`, with an IPv6 host in brackets. With port 0 the system chooses a
+    /// port, which [`Listener::local_address`] returns.
     ///
     /// # Errors
     /// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], [`TransportError::Listen`],
@@ -53,106 +64,46 @@ pub trait Transport: Send + Sync {
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError>;
 
-    /// Connects to a listening peer, once: trying again while the peer is not up yet is the caller's business.
+    /// Connects to a listening peer, once. Retries are left to the caller.
     ///
-    /// The peer is authenticated when this returns (unless `security` is plaintext). It may still refuse *us*; that
-    /// shows at the first read, as [`TransportError::PeerRefusedUs`].
+    /// The peer is authenticated when this returns, unless `security` is plaintext. It may still
+    /// reject this side; the first read then returns [`TransportError::PeerRefusedUs`].
     ///
     /// # Errors
-    /// Those of addressing as in [`listen`](Self::listen), [`TransportError::Connect`], [`TransportError::Timeout`],
-    /// and what is wrong with the peer: [`TransportError::WrongPeer`], [`TransportError::SecurityMismatch`],
-    /// [`TransportError::NotTranspute`] and the rest.
+    /// Those of addresses as for [`listen`](Self::listen), [`TransportError::Connect`],
+    /// [`TransportError::Timeout`], and errors of the peer: [`TransportError::WrongPeer`],
+    /// [`TransportError::SecurityMismatch`], [`TransportError::NotTranspute`] and others.
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError>;
 }
 
-/// A transport's listening end. Dropping it stops the listening and whatever handshakes are under way.
+/// A transport's listening end. Dropping it stops listening and all handshakes in progress.
 #[async_trait]
 pub trait Listener: Send {
-    /// Returns the address listened on, as another party on this machine can give it to [`Transport::connect`].
+    /// Returns the local address, in a form that another party on this machine can pass to
+    /// [`Transport::connect`].
     fn local_address(&self) -> String;
 
     /// Waits for the next link.
     ///
-    /// Only an authenticated peer becomes a link. Strangers, garbage and broken handshakes are logged and dropped, and
-    /// listening continues. Cancel-safe.
+    /// Only an authenticated peer becomes a link. Unknown peers, garbage and failed handshakes are
+    /// logged and dropped, and listening continues. Cancel-safe.
     ///
     /// # Errors
-    /// [`TransportError::Accept`] if the listening socket itself is broken.
+    /// [`TransportError::Accept`] if the listening socket itself fails.
     async fn accept(&mut self) -> Result<Link, TransportError>;
 }
 
-/// How a link is protected. Both sides must ask for the same.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Security {
-    /// Encrypted, and both sides authenticated by their keys.
-    Tls {
-        /// Our key.
-        identity: Arc<Identity>,
-        /// The peers we talk to: any one of these keys.
-        peers: Vec<Fingerprint>,
-    },
-    /// Encrypted against whoever merely listens, but with whoever it is: for benchmarks. A peer that pins keys refuses
-    /// it, because the protocol goes by another name.
-    Unpinned {
-        /// Our key. The peer learns it and does not care.
-        identity: Arc<Identity>,
-    },
-    /// Neither encrypted nor authenticated: for like-for-like benchmarks, and for paths secured by other means.
-    Plaintext,
-}
-
-impl Security {
-    /// Encrypts, and talks only to the holder of one of the pinned keys.
-    #[must_use]
-    pub fn tls(identity: Arc<Identity>, peers: impl Into<Vec<Fingerprint>>) -> Self {
-        Self::Tls {
-            identity,
-            peers: peers.into(),
-        }
-    }
-
-    /// Puts a message into this end's certificate.
-    #[cfg(unix)]
-    pub(crate) fn saying(&self, message: &[u8]) -> Result<Self, TransportError> {
-        let mut security = self.clone();
-        if let Self::Tls { identity, .. } | Self::Unpinned { identity } = &mut security {
-            let said = identity.saying(message);
-            let said = said.map_err(|error| TransportError::Tls {
-                detail: error.to_string(),
-            })?;
-            *identity = Arc::new(said);
-        }
-        Ok(security)
-    }
-}
-
-/// The transports a program knows, by name, in the order in which they were registered.
+/// The transports that a program knows, by name, in order of registration.
 #[derive(Clone, Default)]
 pub struct Registry {
-    transports: Vec<Arc<dyn Transport>>,
+    pub(crate) transports: Vec<Arc<dyn Transport>>,
 }
 
 impl Registry {
-    /// Makes a registry without transports.
+    /// Makes an empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Makes a registry of the transports in this crate.
-    #[must_use]
-    pub fn with_builtins() -> Self {
-        let transports: Vec<Arc<dyn Transport>> = vec![
-            Arc::new(crate::Tcp::default()),
-            Arc::new(crate::TcpStriped::default()),
-            Arc::new(crate::Quic::default()),
-            #[cfg(unix)]
-            Arc::new(crate::Rudp::default()),
-            #[cfg(unix)]
-            Arc::new(crate::Udp::default()),
-        ];
-        Self { transports }
     }
 
     /// Adds a transport.
@@ -168,11 +119,17 @@ impl Registry {
         Ok(())
     }
 
-    /// Finds a transport by name, set up by what follows the name: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`.
+    /// Removes the transports whose names do not satisfy a condition.
+    pub fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
+        self.transports.retain(|transport| keeps(transport.name()));
+    }
+
+    /// Returns the transport of a name with settings: `tcp`, `tcp:cc=bbr`,
+    /// `tcp-striped:n=4,cc=bbr`.
     ///
     /// # Errors
-    /// [`TransportError::UnknownTransport`], which lists the known names; [`TransportError::UnknownSetting`] and
-    /// [`TransportError::InvalidSetting`].
+    /// [`TransportError::UnknownTransport`], which lists the known names;
+    /// [`TransportError::UnknownSetting`] and [`TransportError::InvalidSetting`].
     pub fn get(&self, text: &str) -> Result<Arc<dyn Transport>, TransportError> {
         let (name, settings) = match text.split_once(':') {
             Some((name, settings)) => (name, Some(settings)),
@@ -193,8 +150,9 @@ impl Registry {
         Ok(configured.unwrap_or_else(|| Arc::clone(transport)))
     }
 
-    /// Returns the profile of a transport with the settings that follow its name, as [`get`](Self::get) reads them. Settings that it
-    /// does not take are ignored. Returns `None` if the name is not registered or its transport has no profile.
+    /// Returns the profile of a transport with the settings after its name, parsed like
+    /// [`get`](Self::get) does. Settings that it does not take are ignored. Returns `None` if the
+    /// name is not registered or its transport has no profile.
     #[must_use]
     pub fn profile(&self, text: &str) -> Option<Profile> {
         match self.get(text) {
@@ -210,7 +168,7 @@ impl Registry {
         names.into_iter()
     }
 
-    /// Iterates over the transports, in the order in which they were registered.
+    /// Iterates over the transports, in order of registration.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Transport>> {
         self.transports.iter()
     }
@@ -246,9 +204,11 @@ mod tests {
             "there is no transport named \"smoke\"; known are: quic, rudp, tcp, tcp-striped, udp"
         );
         assert!(matches!(
-            registry.register(Arc::new(crate::Tcp::default())),
+            registry.register(registry.get("tcp").unwrap()),
             Err(TransportError::DuplicateTransport { name }) if name == "tcp"
         ));
+        registry.retain(|name| name != "tcp");
+        assert!(registry.get("tcp").is_err() && registry.get("udp").is_ok());
     }
 
     #[test]

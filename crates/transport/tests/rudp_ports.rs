@@ -134,9 +134,7 @@ async fn pick(listener: &mut AutoListener, security: &Security, choice: &str) ->
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listener_of_auto_takes_the_port_of_another() {
     let (listening, connecting) = pinned();
-    let bind = async |address: &str| {
-        AutoListener::bind(address, &listening, Offer::all(), patient()).await
-    };
+    let bind = async |address: &str| AutoListener::bind(address, &listening, Offer::all()).await;
     let mut listener = bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_address();
     let (mut a, mut b) = pick(&mut listener, &connecting, "rudp").await;

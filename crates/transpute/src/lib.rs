@@ -93,3 +93,8 @@ pub use transpute_select as select;
 pub use transpute_session as session;
 /// Transports, for those who bring their own.
 pub use transpute_transport as transport;
+
+/// Compiles the program in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -54,7 +54,7 @@ fn auto(bytes: u64) -> Auto {
 }
 
 async fn bind(security: &Security, offer: Offer) -> AutoListener {
-    (AutoListener::bind("127.0.0.1:0", security, offer, patient()).await).unwrap()
+    (AutoListener::bind("127.0.0.1:0", security, offer).await).unwrap()
 }
 
 /// Connects to a listener, says something each way, and returns how the transport was chosen.

@@ -1,19 +1,21 @@
-//! The function that the two servers compute: from shares of the figures to masked statistics.
+//! The circuit that the two servers evaluate. It computes masked statistics from shares of the
+//! figures.
 //!
-//! | part | AND gates for n companies, about |
+//! | part | approximate AND gates for n companies |
 //! | --- | --- |
 //! | figures from their shares (XOR) | 0 |
 //! | sum | 32 n |
-//! | sum of squares, after Karatsuba on the sum as a whole | 704 n |
-//! | maximum, in a tree | 64 n |
+//! | sum of squares, by Karatsuba's method on the sum of all squares | 704 n |
+//! | maximum, by a tree of comparisons | 64 n |
 //! | median, by counting | 96 n |
-//! | the least of the top quarter, by counting | 96 n |
+//! | the smallest figure of the top quarter, by counting | 96 n |
 //! | sum of the top quarter | 96 n |
 //! | masking the results (XOR) | 0 |
 //!
-//! The median and the least of the top quarter are found without sorting: bit by bit from the top, counting how many of the
-//! figures that are still possible have a 1 there. That costs as much as comparing and exchanging each figure one and a half
-//! times, where Batcher's network for 1,024 numbers has 24,063 comparators: 24 for each.
+//! The median and the smallest figure of the top quarter are found without sorting. From the top
+//! bit down, the circuit counts the candidates that have a 1 in this place. That costs as much as
+//! 1.5 compare-exchange operations for each figure. Batcher's network for 1,024 numbers has 24,063
+//! comparators, which is 24 for each figure.
 
 use transpute::{
     Builder, Circuit, CircuitError,
@@ -25,16 +27,18 @@ use crate::{
     statistics::{FIGURE_BITS, Layout, bit_length},
 };
 
-/// Narrower numbers are squared bit by bit, wider ones in two halves: from here on that spends fewer AND gates.
+/// Minimum width, in bits, from which squaring two halves takes fewer AND gates than squaring bit
+/// by bit.
 const HALVING_WIDTH: usize = 12;
 
-/// Makes the circuit for so many companies, at least 1.
+/// Builds the circuit for this number of companies, which is at least 1.
 ///
-/// Input value 0 is the garbler's: its share of each figure, then the mask. Input value 1 is the evaluator's: its
-/// shares. The output value is the results, as [`Layout`] says, under the mask.
+/// Input value 0 is the garbler's: its share of each figure, then the mask. Input value 1 is the
+/// evaluator's shares. The output value is the results in the order of [`Layout`], XORed with the
+/// mask.
 ///
 /// # Errors
-/// [`CircuitError`] for millions of companies.
+/// [`CircuitError`] if the circuit is too large, which takes millions of companies.
 pub(crate) fn circuit(companies: usize) -> Result<Circuit, CircuitError> {
     let layout = Layout::new(companies);
     Builder::build(|b| {
@@ -64,10 +68,11 @@ fn sum<'b>(b: Builder<'b>, figures: &[Word<'b>], width: usize) -> Word<'b> {
     columns.sum(width)
 }
 
-/// Returns the sum of the squares of numbers of one width `w`: `w^2` AND each, fewer for wide ones.
+/// Returns the sum of the squares of numbers of width `w`. Takes at most `w^2` AND gates for each
+/// number.
 ///
-/// With x = l + h 2^k for each number, the sums of l^2, h^2 and (l + h)^2 give the sum of x^2: `2 l h` is what the third has
-/// more than the other two. So what Karatsuba subtracts is subtracted once, and not for each number.
+/// With x = l + h 2^k, the term `2 l h` is (l + h)^2 - l^2 - h^2, as in Karatsuba's method. The two
+/// subtractions are done once on the sums over all numbers, not for each number.
 fn sum_of_squares<'b>(b: Builder<'b>, numbers: &[Word<'b>]) -> Word<'b> {
     let width = numbers.iter().map(Word::width).max().unwrap_or(0);
     let largest = (1_u128 << width) - 1;
@@ -103,7 +108,7 @@ fn sum_of_squares<'b>(b: Builder<'b>, numbers: &[Word<'b>]) -> Word<'b> {
     columns.sum(sum_width)
 }
 
-/// Returns the largest, in a balanced tree: 2 AND per bit for each figure after the first.
+/// Returns the largest figure by a balanced tree: 2 AND per bit for each figure after the first.
 fn maximum<'b>(figures: &[Word<'b>]) -> Word<'b> {
     let mut level = figures.to_vec();
     while level.len() > 1 {
@@ -117,10 +122,13 @@ fn maximum<'b>(figures: &[Word<'b>]) -> Word<'b> {
     level.swap_remove(0)
 }
 
-/// Returns the figure that has `above` figures before it when the largest comes first: 3 AND per bit for each.
+/// Returns the figure with `above` larger figures before it in descending order: 3 AND per bit for
+/// each figure.
 ///
-/// From the top bit down: of the figures that agree with the result so far, if more than `above` have a 1, the result has one
-/// too, and the others are out; otherwise those with a 1 are larger than the result, and there are so many fewer to find.
+/// The candidates are the figures that agree with the result in the bits chosen so far. If more
+/// than `above` candidates have a 1 in the next place, the result has a 1 too, and the others are
+/// dropped. Otherwise the candidates with a 1 are larger than the result, and `above` decreases by
+/// their number.
 fn kth_largest<'b>(b: Builder<'b>, figures: &[Word<'b>], above: usize) -> Word<'b> {
     let width = figures.iter().map(Word::width).max().unwrap_or(0);
     let count_width = bit_length(figures.len() as u128);
@@ -145,8 +153,9 @@ fn kth_largest<'b>(b: Builder<'b>, figures: &[Word<'b>], above: usize) -> Word<'
     b.word_of(result.into_iter().rev())
 }
 
-/// Returns the sum of the largest figures: with t the least of them, as often t as there are of them, and of each figure what
-/// it has more than t. Figures equal to t count as often as they have to.
+/// Returns the sum of the `top` largest figures. With t the smallest of them, this is `top` times t
+/// plus the excess of each larger figure over t. Figures equal to t have no excess, so ties need no
+/// special case.
 fn top_sum<'b>(b: Builder<'b>, figures: &[Word<'b>], layout: &Layout) -> Word<'b> {
     let least = kth_largest(b, figures, layout.top - 1);
     let mut columns = Columns::new(b);

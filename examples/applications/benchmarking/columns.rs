@@ -1,20 +1,21 @@
-//! Sums of many numbers inside a circuit, one column of bits per power of two.
+//! Sums of many numbers in a circuit, with one column of bits for each power of two.
 //!
-//! A full adder turns three bits of one column into one, and one bit of the next, for a single AND gate: so a sum costs at
-//! most as many AND gates as there are bits in it, wherever the numbers begin and however wide they are.
+//! A full adder turns three bits of a column into one bit of it and one bit of the next, for a
+//! single AND gate. So a sum takes at most one AND gate for each added bit, whatever the widths and
+//! positions.
 
 use std::collections::VecDeque;
 
 use transpute::circuit::{Bit, Builder, Word};
 
-/// Bits to be added up, by the power of two that they stand for.
+/// The bits to be added, by their power of two.
 pub(crate) struct Columns<'b> {
     builder: Builder<'b>,
     columns: Vec<VecDeque<Bit<'b>>>,
 }
 
 impl<'b> Columns<'b> {
-    /// Makes the empty sum.
+    /// Creates an empty sum.
     pub(crate) fn new(builder: Builder<'b>) -> Self {
         Self {
             builder,
@@ -37,15 +38,15 @@ impl<'b> Columns<'b> {
         }
     }
 
-    /// Returns the sum modulo `2^width`: at most one AND gate for each bit that was added.
+    /// Returns the sum modulo `2^width`. Takes at most one AND gate for each added bit.
     pub(crate) fn sum(mut self, width: usize) -> Word<'b> {
         let zero = self.builder.bit(false);
-        // What would be carried out of the last column is dropped with those above.
+        // Carries out of the last column are dropped.
         self.columns.resize_with(width + 1, VecDeque::new);
         let mut sum = Vec::with_capacity(width);
         for position in 0..width {
             let mut column = std::mem::take(&mut self.columns[position]);
-            // First in, first out: the adders then form a tree, and not a chain.
+            // A queue makes the adders form a tree rather than a chain.
             while column.len() > 1 {
                 let (a, b) = (column.pop_front(), column.pop_front());
                 let [a, b, c] = [a, b, column.pop_front()].map(|bit| bit.unwrap_or(zero));

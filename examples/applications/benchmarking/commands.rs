@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of the program.
 
 use std::{
     fs,
@@ -13,17 +13,17 @@ use transpute::{Choice, Fingerprint, Identity, Role};
 use zeroize::Zeroizing;
 
 use crate::{
-    company::{Company, Place, Venue},
-    crowd::{Order, Played, play},
+    company::{Company, RoundConfig, ServerAddress},
     demo,
     failure::Failure,
-    keys, pieces,
-    round::{FEWEST, MOST, Members},
-    server::{Limits, Plan, Server},
+    keys, packing,
+    round::{MAX_COMPANIES, MIN_COMPANIES, Members},
+    server::{Server, ServerConfig, Timeouts},
+    simulation::{Order, Simulated, simulate},
     statistics, transports,
 };
 
-/// Private benchmarking of key figures: companies learn statistics of a figure, and nobody learns another's.
+/// Private benchmarking: companies learn statistics of a key figure but no other company's figure.
 #[derive(Parser)]
 #[command(name = "benchmarking")]
 pub(crate) struct Cli {
@@ -33,76 +33,77 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Be one of the two servers, for one round
+    /// Run one of the two servers for one round
     Server(Box<ServerArgs>),
-    /// Be a company: upload a figure and print the results
+    /// Upload the figure of a company and print the results
     Company(CompanyArgs),
-    /// Be many companies, and compare what they learn with a plain computation
+    /// Run many companies and compare their results with a plain computation
     Companies(CompaniesArgs),
-    /// Make keys for everybody in a folder, to try it out
+    /// Create keys for all parties in a folder, for trials
     Keys(KeysArgs),
-    /// Run two servers and companies with random figures in this program
+    /// Run both servers and companies with random figures in this process
     Demo(DemoArgs),
 }
 
 #[derive(Args)]
 struct ServerArgs {
-    /// Which of the two: garbler or evaluator
+    /// Role of this server: garbler or evaluator
     #[arg(long)]
     role: Role,
-    /// The name of the round, the same for everybody
+    /// Name of the round, the same for all parties
     #[arg(long)]
     round: String,
-    /// The companies that may take part: a file with a fingerprint at the start of each line
+    /// File of the companies that may take part, with a fingerprint at the start of each line
     #[arg(long, value_name = "FILE")]
     companies: PathBuf,
-    /// How many companies must take part at least; half of them unless given, and never fewer than three
+    /// Minimum number of companies; never fewer than three [default: half of the list]
     #[arg(long, value_name = "N")]
     least: Option<usize>,
-    /// This server's key (made with `transpute id new FILE`)
+    /// Key file of this server (made with `transpute id new FILE`)
     #[arg(long, value_name = "FILE")]
     identity: PathBuf,
-    /// The other server's fingerprint
+    /// Fingerprint of the other server
     #[arg(long, value_name = "FINGERPRINT")]
     other: Fingerprint,
-    /// Where companies connect to this server
+    /// Address on which this server accepts companies
     #[arg(long, value_name = "HOST:PORT")]
     listen: String,
-    /// For the computation: where the garbler's server listens and the evaluator's connects
+    /// Address of the computation: the garbler's server listens on it, the evaluator's connects to
+    /// it
     #[arg(long, value_name = "HOST:PORT")]
     between: String,
-    /// Where companies connect to the garbler's server; for the evaluator's
+    /// Address on which the garbler's server accepts companies; required for the evaluator's server
     #[arg(long, value_name = "HOST:PORT", required_if_eq("role", "evaluator"))]
     garbler: Option<String>,
-    /// How long to wait for the other server, and then for companies
+    /// Time to wait for the other server, and again for the companies
     #[arg(long, value_name = "SECONDS", default_value = "3600", value_parser = seconds)]
     deadline: Duration,
-    /// Transport of the companies' links: tcp or quic
+    /// Transport of the companies' connections: tcp or quic
     #[arg(long, default_value = "tcp")]
     transport: String,
     /// Transport of the computation
     #[arg(long, default_value = "auto")]
     computation: Choice,
-    /// Print what is known of the round as JSON
+    /// Print a summary of the round as JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Args)]
-struct VenueArgs {
-    /// The name of the round
+struct RoundArgs {
+    /// Name of the round
     #[arg(long, default_value = "trial")]
     round: String,
-    /// The garbler's server
+    /// Address of the garbler's server
     #[arg(long, value_name = "HOST:PORT")]
     garbler: String,
-    /// The evaluator's server
+    /// Address of the evaluator's server
     #[arg(long, value_name = "HOST:PORT")]
     evaluator: String,
-    /// Transport of the links to the servers: tcp or quic
+    /// Transport of the connections to the servers: tcp or quic
     #[arg(long, default_value = "tcp")]
     transport: String,
-    /// How long to wait for results
+    /// Time to wait for the results
     #[arg(long, value_name = "SECONDS", default_value = "3600", value_parser = seconds)]
     patience: Duration,
 }
@@ -112,14 +113,14 @@ struct CompanyArgs {
     /// The figure: a whole number below 2^32, or @FILE with one
     figure: String,
     #[command(flatten)]
-    venue: VenueArgs,
-    /// The fingerprint of the garbler's server
+    round_config: RoundArgs,
+    /// Fingerprint of the garbler's server
     #[arg(long, value_name = "FINGERPRINT")]
     garbler_is: Fingerprint,
-    /// The fingerprint of the evaluator's server
+    /// Fingerprint of the evaluator's server
     #[arg(long, value_name = "FINGERPRINT")]
     evaluator_is: Fingerprint,
-    /// This company's key (made with `transpute id new FILE`)
+    /// Key file of this company (made with `transpute id new FILE`)
     #[arg(long, value_name = "FILE")]
     identity: PathBuf,
     /// Print the results as JSON
@@ -130,69 +131,69 @@ struct CompanyArgs {
 #[derive(Args)]
 struct CompaniesArgs {
     #[command(flatten)]
-    venue: VenueArgs,
-    /// The folder with keys, as `keys` makes it
+    round_config: RoundArgs,
+    /// Folder of keys, created by `keys`
     #[arg(long, value_name = "FOLDER")]
     keys: PathBuf,
-    /// How many companies
+    /// Number of companies
     #[arg(long, value_name = "N")]
     count: usize,
-    /// Whether all upload at once or each when the servers have the upload before
+    /// Upload all at once, or each company after the upload of the one before
     #[arg(long, value_enum, default_value_t = Order::Concurrent)]
     order: Order,
-    /// A file with their figures, one in each line; random ones unless given
+    /// File with one figure per line [default: random figures]
     #[arg(long, value_name = "FILE")]
     figures: Option<PathBuf>,
-    /// Print what came of it as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Args)]
 struct KeysArgs {
-    /// The folder
+    /// Folder of the keys
     folder: PathBuf,
-    /// How many companies
+    /// Number of companies
     #[arg(long, value_name = "N")]
     companies: usize,
 }
 
 #[derive(Args)]
 struct DemoArgs {
-    /// How many companies
+    /// Number of companies
     #[arg(long, value_name = "N", default_value_t = 45)]
     companies: usize,
-    /// Whether all upload at once or each when the servers have the upload before
+    /// Upload all at once, or each company after the upload of the one before
     #[arg(long, value_enum, default_value_t = Order::Concurrent)]
     order: Order,
-    /// Transport of the companies' links: tcp or quic
+    /// Transport of the companies' connections: tcp or quic
     #[arg(long, default_value = "tcp")]
     transport: String,
-    /// Print what came of it as JSON
+    /// Print a summary as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What a program that plays many companies says.
+/// The summary of a run with many companies.
 #[derive(Serialize)]
-struct CrowdReport {
+struct SimulationReport {
     companies: usize,
     order: Order,
-    /// What was learnt is what a plain computation gives; else this is not printed.
+    /// Always true: a wrong result ends the program with an error.
     correct: bool,
-    /// From the first connection until the servers had all uploads.
+    /// Time from the first connection until both servers had all uploads.
     uploaded_ms: f64,
-    /// From the first connection until all companies had their results.
+    /// Time from the first connection until all companies had their results.
     elapsed_ms: f64,
-    /// What computing them in the open takes.
+    /// Time of the plain computation.
     plain_us: f64,
     results: statistics::Report,
 }
 
-/// Does what the command line says.
+/// Runs the command.
 ///
 /// # Errors
-/// Any [`Failure`].
+/// [`Failure`] of the command.
 pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Server(args) => server(*args).await,
@@ -208,13 +209,13 @@ pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
 
 async fn server(args: ServerArgs) -> Result<(), Failure> {
     let members = Members::open(&args.companies)?;
-    make_room(members.len())?;
+    raise_file_limit(members.len())?;
     let role = args.role;
-    let server = Server::bind(Plan {
+    let server = Server::bind(ServerConfig {
         role,
         round: args.round,
         members,
-        least: args.least,
+        min_companies: args.least,
         identity: Arc::new(Identity::load(&args.identity)?),
         other: args.other,
         listen: args.listen,
@@ -222,7 +223,7 @@ async fn server(args: ServerArgs) -> Result<(), Failure> {
         garbler: args.garbler,
         transport: args.transport,
         computation: args.computation,
-        limits: Limits::of(args.deadline),
+        limits: Timeouts::of(args.deadline),
     })
     .await?;
     eprintln!("{role}: listening for companies at {}", server.address());
@@ -231,7 +232,7 @@ async fn server(args: ServerArgs) -> Result<(), Failure> {
     }
     let report = server.run().await?;
     print(args.json, &report, || {
-        format!("{role}: {} companies have their results", report.companies)
+        format!("{role}: {} companies received results", report.companies)
     })
 }
 
@@ -242,7 +243,9 @@ async fn company(args: CompanyArgs) -> Result<(), Failure> {
         None => given,
     };
     let figure = parse(&figure).map_err(Failure::Usage)?;
-    let venue = args.venue.venue(args.garbler_is, args.evaluator_is)?;
+    let round_config = args
+        .round_config
+        .round_config(args.garbler_is, args.evaluator_is)?;
     let company = Company::new(Identity::load(&args.identity)?, figure);
     let (accepted, mut hearing) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
@@ -250,16 +253,16 @@ async fn company(args: CompanyArgs) -> Result<(), Failure> {
             eprintln!("both servers have the upload; waiting for results");
         }
     });
-    let (results, parting) = company.take_part(&venue, accepted).await?;
+    let (results, links) = company.take_part(&round_config, accepted).await?;
     let results = results.report();
     print(args.json, &results, || results.to_string())?;
-    parting.say_goodbye().await;
+    links.close().await;
     Ok(())
 }
 
 async fn companies(args: CompaniesArgs) -> Result<(), Failure> {
     check_count(args.count)?;
-    make_room(2 * args.count)?;
+    raise_file_limit(2 * args.count)?;
     let figures = match &args.figures {
         Some(file) => figures(file, args.count)?,
         None => random_figures(args.count)?,
@@ -267,79 +270,83 @@ async fn companies(args: CompaniesArgs) -> Result<(), Failure> {
     let identities = keys::companies(&args.keys, args.count)?;
     let garbler = keys::server(&args.keys, Role::Garbler)?;
     let evaluator = keys::server(&args.keys, Role::Evaluator)?;
-    let venue = args.venue.venue(garbler, evaluator)?;
+    let round_config = args.round_config.round_config(garbler, evaluator)?;
     let companies = identities.into_iter().zip(figures).collect();
-    let played = play(&venue, companies, args.order).await?;
-    tell(&played, args.order, args.json)
+    let simulated = simulate(&round_config, companies, args.order).await?;
+    tell(&simulated, args.order, args.json)
 }
 
 async fn demo(args: DemoArgs) -> Result<(), Failure> {
     check_count(args.companies)?;
-    make_room(4 * args.companies)?;
+    raise_file_limit(4 * args.companies)?;
     let figures = random_figures(args.companies)?;
-    let (played, _) = demo::run(&figures, args.order, &args.transport).await?;
-    tell(&played, args.order, args.json)
+    let (simulated, _) = demo::run(&figures, args.order, &args.transport).await?;
+    tell(&simulated, args.order, args.json)
 }
 
-fn tell(played: &Played, order: Order, json: bool) -> Result<(), Failure> {
-    let results = played.statistics.report();
+fn tell(simulated: &Simulated, order: Order, json: bool) -> Result<(), Failure> {
+    let results = simulated.statistics.report();
     let millis = |duration: Duration| (duration.as_secs_f64() * 1e5).round() / 100.0;
-    let report = CrowdReport {
-        companies: played.statistics.companies(),
+    let report = SimulationReport {
+        companies: simulated.statistics.companies(),
         order,
         correct: true,
-        uploaded_ms: millis(played.uploaded),
-        elapsed_ms: millis(played.elapsed),
-        plain_us: played.plain.as_secs_f64() * 1e6,
+        uploaded_ms: millis(simulated.uploaded),
+        elapsed_ms: millis(simulated.elapsed),
+        plain_us: simulated.plain.as_secs_f64() * 1e6,
         results,
     };
     print(json, &report, || {
         format!(
-            "{}\nas by a plain computation; the uploads took {:.0} ms, all results {:.0} ms",
+            "{}\nequal to a plain computation; the uploads took {:.0} ms, all results {:.0} ms",
             report.results, report.uploaded_ms, report.elapsed_ms
         )
     })
 }
 
-impl VenueArgs {
-    fn venue(self, garbler: Fingerprint, evaluator: Fingerprint) -> Result<Venue, Failure> {
+impl RoundArgs {
+    fn round_config(
+        self,
+        garbler: Fingerprint,
+        evaluator: Fingerprint,
+    ) -> Result<RoundConfig, Failure> {
         let transport = transports::named(&self.transport);
-        let place = |address, fingerprint| Place {
+        let place = |address, fingerprint| ServerAddress {
             address,
             fingerprint,
         };
-        Ok(Venue {
+        Ok(RoundConfig {
             round: self.round,
             garbler: place(self.garbler, garbler),
             evaluator: place(self.evaluator, evaluator),
             transport: transport.map_err(|source| Failure::Link {
-                whom: "this company",
+                peer: "this company",
                 source,
             })?,
-            patience: self.patience,
+            timeout: self.patience,
         })
     }
 }
 
 fn check_count(companies: usize) -> Result<(), Failure> {
-    if (FEWEST..=MOST).contains(&companies) {
+    if (MIN_COMPANIES..=MAX_COMPANIES).contains(&companies) {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "expected {FEWEST} to {MOST} companies, got {companies}"
+        "expected {MIN_COMPANIES} to {MAX_COMPANIES} companies, found {companies}"
     )))
 }
 
 #[cfg(unix)]
-use crate::descriptors::make_room;
+use crate::descriptors::raise_file_limit;
 
 #[cfg(not(unix))]
-fn make_room(_links: usize) -> Result<(), Failure> {
+fn raise_file_limit(_links: usize) -> Result<(), Failure> {
     Ok(())
 }
 
 fn random_figures(count: usize) -> Result<Vec<u32>, Failure> {
-    let random = |_| Ok(u32::from_be_bytes(*pieces::random()?));
+    let random = |_| Ok(u32::from_be_bytes(*packing::random()?));
     (0..count).map(random).collect()
 }
 
@@ -353,7 +360,7 @@ fn figures(path: &Path, count: usize) -> Result<Vec<u32>, Failure> {
     let figures = figures.map_err(wrong)?;
     if figures.len() != count {
         return Err(wrong(format!(
-            "expected {count} figures, got {}",
+            "expected {count} figures, found {}",
             figures.len()
         )));
     }
@@ -361,8 +368,8 @@ fn figures(path: &Path, count: usize) -> Result<Vec<u32>, Failure> {
 }
 
 fn parse(figure: &str) -> Result<u32, String> {
-    // The text is left out: a figure with a slip of the pen is as secret as one without.
-    (figure.trim().parse()).map_err(|_| "a figure is a whole number from 0 to 4294967295".into())
+    // The message does not repeat the text, because a mistyped figure is as secret as a valid one.
+    (figure.trim().parse()).map_err(|_| "expected a whole number from 0 to 4294967295".into())
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
@@ -373,10 +380,10 @@ fn read(path: &Path) -> Result<String, Failure> {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "a number of seconds is wanted")?;
+    let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds")?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if (0.1..=1e6).contains(&seconds) => Ok(duration),
-        _ => Err("from 0.1 to 1000000 seconds are possible".into()),
+        _ => Err("expected 0.1 to 1000000 seconds".into()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A company: it gives each server a share of its figure, and puts the results together from the parts of both.
+//! A company. It sends each server a share of its figure and combines the results of both.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -15,65 +15,66 @@ use zeroize::Zeroizing;
 
 use crate::{
     failure::Failure,
-    pieces::{random, unpack},
-    round::{FEWEST, MOST, RoundId},
+    packing::{random, unpack},
+    round::{MAX_COMPANIES, MIN_COMPANIES, RoundId},
     statistics::{FIGURE_BITS, Layout, Statistics},
     wire::{Message, Upload, UploadId, WireError, receive, send},
 };
 
-/// Pause before a server that could not be reached is tried again.
+/// Pause before a failed connection is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a goodbye may take.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// Time limit for closing a connection in an orderly way.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where a server is, and who.
+/// The address and the key of a server.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ServerAddress {
     /// `host:port`.
     pub(crate) address: String,
-    /// Its key.
+    /// The fingerprint of its key.
     pub(crate) fingerprint: Fingerprint,
 }
 
-/// The round, as companies know it.
+/// The parameters of a round for companies.
 #[derive(Clone)]
-pub(crate) struct Venue {
-    /// Its name.
+pub(crate) struct RoundConfig {
+    /// The name of the round.
     pub(crate) round: String,
     /// The garbler's server.
-    pub(crate) garbler: Place,
+    pub(crate) garbler: ServerAddress,
     /// The evaluator's server.
-    pub(crate) evaluator: Place,
-    /// The transport of both.
+    pub(crate) evaluator: ServerAddress,
+    /// The transport of both connections.
     pub(crate) transport: Arc<dyn Transport>,
-    /// How long to wait for results, the time in which servers are not up included.
-    pub(crate) patience: Duration,
+    /// Time to wait for the results, including the time until the servers start.
+    pub(crate) timeout: Duration,
 }
 
-/// A company with its figure.
+/// A company and its figure.
 pub(crate) struct Company {
     identity: Arc<Identity>,
     figure: Zeroizing<u32>,
 }
 
-/// A server's part of the results.
-struct Piece {
+/// One server's XOR share of the results.
+struct ResultShare {
     companies: usize,
     bits: transpute::Bits,
     link: (LinkReader, LinkWriter),
 }
 
-/// Links to both servers, which have nothing more to say.
-#[must_use = "servers that hear no goodbye wait for it"]
-pub(crate) struct Parting([(LinkReader, LinkWriter); 2]);
+/// The connections to both servers after the results were received.
+#[must_use = "servers wait for the connections to be closed"]
+pub(crate) struct OpenLinks([(LinkReader, LinkWriter); 2]);
 
-impl Parting {
-    /// Tells the servers that all is well. That may take a round trip, and results are there before it.
-    pub(crate) async fn say_goodbye(self) {
+impl OpenLinks {
+    /// Closes the connections. This may take a round trip, so it is not part of receiving the
+    /// results.
+    pub(crate) async fn close(self) {
         let say = async |(reader, mut writer): (LinkReader, LinkWriter)| {
-            // Nothing depends on it here.
-            let _ = timeout(GOODBYE, writer.shutdown()).await;
+            // An error does not matter: the results were received.
+            let _ = timeout(CLOSE_TIMEOUT, writer.shutdown()).await;
             drop(reader);
         };
         let [first, second] = self.0;
@@ -82,7 +83,7 @@ impl Parting {
 }
 
 impl Company {
-    /// Makes a company.
+    /// Creates a company.
     pub(crate) fn new(identity: Identity, figure: u32) -> Self {
         Self {
             identity: Arc::new(identity),
@@ -90,29 +91,40 @@ impl Company {
         }
     }
 
-    /// Uploads the figure and waits for the results. `accepted` hears of each server that has its share.
+    /// Uploads the figure and waits for the results. Sends to `accepted` once for each server that
+    /// has accepted its share.
     ///
     /// # Errors
-    /// [`Failure::TooLate`] after [`Venue::patience`]; [`Failure::Refused`]; [`Failure::Disagreement`]; those of links that do
-    /// not pass by being tried again.
+    /// [`Failure::TooLate`] after [`RoundConfig::timeout`]; [`Failure::Refused`];
+    /// [`Failure::Disagreement`]; errors of connections that retrying does not solve.
     pub(crate) async fn take_part(
         &self,
-        venue: &Venue,
+        round_config: &RoundConfig,
         accepted: mpsc::UnboundedSender<()>,
-    ) -> Result<(Statistics, Parting), Failure> {
-        let (garbler, evaluator) = (&venue.garbler, &venue.evaluator);
-        let round = RoundId::new(&venue.round, &garbler.fingerprint, &evaluator.fingerprint)?;
+    ) -> Result<(Statistics, OpenLinks), Failure> {
+        let (garbler, evaluator) = (&round_config.garbler, &round_config.evaluator);
+        let round = RoundId::new(
+            &round_config.round,
+            &garbler.fingerprint,
+            &evaluator.fingerprint,
+        )?;
         let id = *random()?;
         let mask = Zeroizing::new(u32::from_be_bytes(*random()?));
-        // Either share alone is random; together they are the figure, whatever a company makes of them: no two shares
-        // stand for what is no figure.
+        // Each share alone is uniformly random. Any two shares XOR to a valid 32-bit figure, so a
+        // company cannot send an invalid one.
         let rest = Zeroizing::new(*self.figure ^ *mask);
-        let visit = |whom, place, share| {
-            self.visit(venue, whom, place, upload(round, id, share), &accepted)
+        let obtain = |peer, place, share| {
+            self.obtain_results(
+                round_config,
+                peer,
+                place,
+                upload(round, id, share),
+                &accepted,
+            )
         };
         let (first, second) = tokio::try_join!(
-            visit("the garbler's server", garbler, mask),
-            visit("the evaluator's server", evaluator, rest),
+            obtain("the garbler's server", garbler, mask),
+            obtain("the evaluator's server", evaluator, rest),
         )?;
         let disagreement = Failure::Disagreement {
             garbler: first.companies,
@@ -124,36 +136,38 @@ impl Company {
         let bits = first.bits.iter().zip(second.bits.iter());
         let bits = bits.map(|(a, b)| a ^ b).collect();
         let statistics = Statistics::from_bits(first.companies, &bits).ok_or(disagreement)?;
-        Ok((statistics, Parting([first.link, second.link])))
+        Ok((statistics, OpenLinks([first.link, second.link])))
     }
 
-    /// Visits a server until it has given its part. A link that is lost is made anew, with the same upload.
-    async fn visit(
+    /// Uploads to a server and waits for its share of the results. Reconnects with the same upload
+    /// if the connection is lost.
+    async fn obtain_results(
         &self,
-        venue: &Venue,
-        whom: &'static str,
-        place: &Place,
+        round_config: &RoundConfig,
+        peer: &'static str,
+        place: &ServerAddress,
         upload: Message,
         accepted: &mpsc::UnboundedSender<()>,
-    ) -> Result<Piece, Failure> {
-        let until = Instant::now() + venue.patience;
+    ) -> Result<ResultShare, Failure> {
+        let until = Instant::now() + round_config.timeout;
         let mut is_accepted = false;
-        let mut told = || {
+        let mut on_accepted = || {
             if !std::mem::replace(&mut is_accepted, true) {
-                // Who does not care does not hear it.
+                // An error means that the caller has dropped the receiver.
                 let _ = accepted.send(());
             }
         };
         loop {
-            let visit = self.visit_once(venue, whom, place, &upload, &mut told);
-            let failure = match before(until, visit).await {
+            let obtain =
+                self.try_obtain_results(round_config, peer, place, &upload, &mut on_accepted);
+            let failure = match before(until, obtain).await {
                 Some(Ok(piece)) => return Ok(piece),
                 Some(Err(failure)) if !failure.may_pass() => return Err(failure),
                 Some(Err(failure)) => failure,
                 None => {
                     return Err(Failure::TooLate {
                         what: "waiting for results",
-                        limit: venue.patience,
+                        limit: round_config.timeout,
                     });
                 }
             };
@@ -164,36 +178,39 @@ impl Company {
         }
     }
 
-    async fn visit_once(
+    async fn try_obtain_results(
         &self,
-        venue: &Venue,
-        whom: &'static str,
-        place: &Place,
+        round_config: &RoundConfig,
+        peer: &'static str,
+        place: &ServerAddress,
         upload: &Message,
-        told: &mut impl FnMut(),
-    ) -> Result<Piece, Failure> {
+        on_accepted: &mut impl FnMut(),
+    ) -> Result<ResultShare, Failure> {
         let security = Security::tls(self.identity.clone(), [place.fingerprint]);
-        let link = (venue.transport.connect(&place.address, &security).await)
-            .map_err(|source| Failure::Link { whom, source })?;
-        let wrong = |error| Failure::of_wire(whom, error);
+        let link = (round_config
+            .transport
+            .connect(&place.address, &security)
+            .await)
+            .map_err(|source| Failure::Link { peer, source })?;
+        let wrong = |error| Failure::of_wire(peer, error);
         let (mut reader, mut writer) = link.into_parts();
         send(&mut writer, upload).await.map_err(wrong)?;
         match receive(&mut reader, "an acknowledgement")
             .await
             .map_err(wrong)?
         {
-            Message::Accepted => told(),
-            Message::Refused(why) => return Err(Failure::Refused { whom, why }),
-            other => return Err(wrong(other.instead_of("an acknowledgement"))),
+            Message::Accepted => on_accepted(),
+            Message::Refused(why) => return Err(Failure::Refused { peer, why }),
+            other => return Err(wrong(other.unexpected("an acknowledgement"))),
         }
         let (companies, piece) = match receive(&mut reader, "results").await.map_err(wrong)? {
             Message::Results { companies, piece } => (usize::from(companies), piece),
-            Message::Refused(why) => return Err(Failure::Refused { whom, why }),
-            other => return Err(wrong(other.instead_of("results"))),
+            Message::Refused(why) => return Err(Failure::Refused { peer, why }),
+            other => return Err(wrong(other.unexpected("results"))),
         };
         let bits = unpack(&piece, Layout::new(companies).width());
         match bits {
-            Some(bits) if (FEWEST..=MOST).contains(&companies) => Ok(Piece {
+            Some(bits) if (MIN_COMPANIES..=MAX_COMPANIES).contains(&companies) => Ok(ResultShare {
                 companies,
                 bits,
                 link: (reader, writer),

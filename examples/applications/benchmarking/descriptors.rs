@@ -1,18 +1,19 @@
-//! Room for a thousand links: each takes a file descriptor, and many systems give a program 1,024 unless it asks for more.
+//! The limit on open files. Each connection takes a file descriptor, and many systems allow 1,024
+//! by default.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::failure::Failure;
 
-/// What a program has open besides links of companies.
-const OTHERS: u64 = 64;
+/// Number of file descriptors that a program needs apart from connections of companies.
+const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Asks the system for room for so many links.
+/// Raises the limit on open files so that this many connections fit.
 ///
 /// # Errors
-/// [`Failure::Usage`], which says what it allows, if that is not enough.
-pub(crate) fn make_room(links: usize) -> Result<(), Failure> {
-    let needed = links as u64 + OTHERS;
+/// [`Failure::Usage`] with the system's limit, if that is too low.
+pub(crate) fn raise_file_limit(links: usize) -> Result<(), Failure> {
+    let needed = links as u64 + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {
         return Ok(());
@@ -27,7 +28,7 @@ pub(crate) fn make_room(links: usize) -> Result<(), Failure> {
     }
     let most = limit.maximum.map_or("more".into(), |most| most.to_string());
     Err(Failure::Usage(format!(
-        "{links} links need {needed} file descriptors and the system allows {most}: see ulimit -Hn"
+        "{links} connections need {needed} file descriptors, but the limit is {most}: see ulimit -Hn"
     )))
 }
 
@@ -36,11 +37,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_enough_and_what_nobody_has_is_refused() {
-        make_room(1).unwrap();
+    fn the_limit_is_raised_up_to_the_hard_limit() {
+        raise_file_limit(1).unwrap();
         let limit = getrlimit(Resource::Nofile).maximum;
         if let Some(most) = limit {
-            let error = make_room(most as usize).unwrap_err();
+            let error = raise_file_limit(most as usize).unwrap_err();
             assert!(error.to_string().contains("file descriptors"), "{error}");
         }
     }

@@ -1,4 +1,4 @@
-//! How it can fail, for each program.
+//! The error of the programs.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -7,10 +7,10 @@ use transpute::{CircuitError, IdentityError, SessionError, TransportError};
 
 use crate::wire::{Refusal, WireError};
 
-/// Why a program did not do its part.
+/// The reason why a party did not complete its part.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
-    /// An argument is wrong, or several do not go together.
+    /// An argument is invalid, or arguments contradict each other.
     #[error("{0}")]
     Usage(String),
     /// A file cannot be read or written.
@@ -20,76 +20,76 @@ pub(crate) enum Failure {
         #[source]
         source: io::Error,
     },
-    /// A file does not hold what it should.
+    /// The content of a file is invalid.
     #[error("{}: {problem}", path.display())]
     Content { path: PathBuf, problem: String },
-    /// A key file.
+    /// A key file is invalid.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// No link to somebody, or none any more.
-    #[error("{whom}: {source}")]
+    /// A connection to another party failed.
+    #[error("{peer}: {source}")]
     Link {
-        whom: &'static str,
+        peer: &'static str,
         #[source]
         source: TransportError,
     },
-    /// Somebody said something that does not belong there.
-    #[error("{whom} broke the protocol: {source}")]
+    /// Another party sent an invalid or unexpected message.
+    #[error("{peer} violated the protocol: {source}")]
     Protocol {
-        whom: &'static str,
+        peer: &'static str,
         #[source]
         source: WireError,
     },
-    /// Somebody will not have us, or gave up.
-    #[error("{whom} says: {why}")]
-    Refused { whom: &'static str, why: Refusal },
-    /// The servers were not told the same.
-    #[error("the other server was told something else: it has {theirs}, this one {ours}")]
-    Terms { ours: String, theirs: String },
-    /// The servers do not tell a company the same.
+    /// Another party refused or gave up.
+    #[error("{peer} refused: {why}")]
+    Refused { peer: &'static str, why: Refusal },
+    /// The two servers have different parameters.
+    #[error("the servers have different parameters: the other one has {theirs}, this one {ours}")]
+    ParameterMismatch { ours: String, theirs: String },
+    /// The servers sent results of different numbers of companies.
     #[error(
-        "the servers do not agree: the garbler's is about {garbler} companies, the evaluator's about {evaluator}"
+        "the servers disagree: results of {garbler} companies from the garbler's, of {evaluator} from the evaluator's"
     )]
     Disagreement { garbler: usize, evaluator: usize },
-    /// Not enough companies.
-    #[error("{got} companies reached both servers, and at least {least} are wanted")]
-    TooFew { got: usize, least: usize },
-    /// Something did not happen in time.
+    /// Fewer companies took part than required.
+    #[error("expected at least {min_companies} companies, {got} companies reached both servers")]
+    TooFew { got: usize, min_companies: usize },
+    /// A time limit was exceeded.
     #[error("{what} took more than {limit:?}")]
     TooLate { what: &'static str, limit: Duration },
-    /// The results are not those of the figures.
-    #[error("{0} of the companies have results other than those of a plain computation")]
+    /// Companies learned results that differ from the plain computation.
+    #[error("{0} companies have results that differ from the plain computation")]
     Wrong(usize),
-    /// The connection of the servers.
+    /// The connection between the servers failed.
     #[error("between the servers: {0}")]
     Between(#[from] transpute::Error),
-    /// The computation.
+    /// The garbled computation failed.
     #[error("between the servers: {0}")]
     Session(#[from] SessionError),
-    /// The circuit.
+    /// The circuit cannot be built.
     #[error(transparent)]
     Circuit(#[from] CircuitError),
-    /// No randomness.
-    #[error("the operating system gave no randomness: {0}")]
+    /// The system provides no randomness.
+    #[error("the operating system provided no randomness: {0}")]
     Random(String),
-    /// A task was ended before it was done.
-    #[error("a task of this program broke off")]
+    /// A task panicked or was aborted.
+    #[error("a task of this program ended unexpectedly")]
     Broken,
 }
 
 impl Failure {
-    /// Says what went wrong on the link to somebody.
-    pub(crate) fn of_wire(whom: &'static str, error: WireError) -> Self {
+    /// Converts an error of a connection to another party.
+    pub(crate) fn of_wire(peer: &'static str, error: WireError) -> Self {
         match error {
             WireError::Io(source) => Self::Link {
-                whom,
+                peer,
                 source: TransportError::from_io(source),
             },
-            source => Self::Protocol { whom, source },
+            source => Self::Protocol { peer, source },
         }
     }
 
-    /// Says whether it may go away when it is tried again.
+    /// Returns whether retrying may solve the problem.
     pub(crate) fn may_pass(&self) -> bool {
         let Self::Link { source, .. } = self else {
             return false;
@@ -106,8 +106,8 @@ impl Failure {
         )
     }
 
-    /// What companies and the other server are told of it.
-    pub(crate) fn told(&self) -> Refusal {
+    /// Returns the reason that companies and the other server receive.
+    pub(crate) fn refusal(&self) -> Refusal {
         match self {
             Self::TooFew { .. } => Refusal::TooFew,
             Self::Refused { why, .. } => *why,

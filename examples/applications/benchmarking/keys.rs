@@ -1,4 +1,5 @@
-//! A folder of keys for everybody: to try it out on one machine. In earnest, each party makes its own.
+//! A folder with the keys of all parties, for trials on one machine. In production, each party
+//! creates its own.
 
 use std::{
     fs,
@@ -9,10 +10,10 @@ use transpute::{Fingerprint, Identity, Role};
 
 use crate::failure::Failure;
 
-/// Makes what is not there yet: a key for each server and company, the servers' fingerprints in `garbler.id` and
-/// `evaluator.id`, and the list of companies in `companies.txt`.
+/// Creates missing keys of servers and companies. Writes the servers' fingerprints to `garbler.id`
+/// and `evaluator.id`, and the list of companies to `companies.txt`.
 ///
-/// # Errors
+/// [`Failure::Identity`] or [`Failure::File`] if a file cannot be read or written.
 /// [`Failure::Identity`], [`Failure::File`].
 pub(crate) fn make(folder: &Path, companies: usize) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|source| at(folder, source))?;
@@ -31,19 +32,19 @@ pub(crate) fn make(folder: &Path, companies: usize) -> Result<(), Failure> {
     write(&folder.join("companies.txt"), &list)
 }
 
-/// Reads the keys of the first companies of such a folder.
+/// Reads the keys of the first `count` companies in the folder.
 ///
 /// # Errors
-/// [`Failure::Identity`].
+/// [`Failure::Identity`] if a key file is missing or invalid.
 pub(crate) fn companies(folder: &Path, count: usize) -> Result<Vec<Identity>, Failure> {
     let load = |number| Ok(Identity::load(company(folder, number))?);
     (1..=count).map(load).collect()
 }
 
-/// Reads the fingerprint of a server in such a folder.
+/// Reads the fingerprint of a server in the folder.
 ///
 /// # Errors
-/// [`Failure::File`]; [`Failure::Content`].
+/// [`Failure::File`] or [`Failure::Content`] if the file is missing or invalid.
 pub(crate) fn server(folder: &Path, role: Role) -> Result<Fingerprint, Failure> {
     let path = folder.join(format!("{role}.id"));
     let text = fs::read_to_string(&path).map_err(|source| at(&path, source))?;

@@ -1,5 +1,6 @@
-//! Companies learn average, variance, median, maximum and best in class of a figure, and nobody learns another's: two servers
-//! compute them with garbled circuits from shares. README.md beside this file tells what each party holds and learns.
+//! Private benchmarking. Companies learn average, variance, median, maximum and best in class of a
+//! figure, but no other company's figure. Two servers compute these with garbled circuits from
+//! shares. README.md states what each party holds and learns.
 //!
 //! ```text
 //! cargo run --release --bin benchmarking -- demo
@@ -10,20 +11,20 @@ mod circuit;
 mod columns;
 mod commands;
 mod company;
-mod crowd;
 mod demo;
 #[cfg(unix)]
 mod descriptors;
 mod failure;
 mod keys;
-mod ledger;
-mod pieces;
+mod packing;
 mod round;
 mod server;
+mod simulation;
 mod statistics;
 #[cfg(test)]
 mod tests;
 mod transports;
+mod uploads;
 mod wire;
 
 use std::process::ExitCode;

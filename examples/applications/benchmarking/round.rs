@@ -1,4 +1,4 @@
-//! What a round is: its name, its servers, and who may take part.
+//! A round: its identifier and the companies that may take part.
 
 use std::{
     collections::BTreeSet,
@@ -11,39 +11,39 @@ use transpute::Fingerprint;
 
 use crate::{failure::Failure, statistics::FIGURE_BITS};
 
-/// Fewer companies are no crowd: of two, each would learn the other's figure from the average.
-pub(crate) const FEWEST: usize = 3;
+/// Minimum number of companies. Of two, each would learn the other's figure from the average.
+pub(crate) const MIN_COMPANIES: usize = 3;
 
-/// More companies than the tables of a prepared computation have room for.
-pub(crate) const MOST: usize = 1024;
+/// Maximum number of companies. Tables for more do not fit into a prepared computation.
+pub(crate) const MAX_COMPANIES: usize = 1024;
 
-/// The longest name of a round, in bytes.
+/// Maximum length of a round's name, in bytes.
 const MAX_NAME: usize = 256;
 
-/// The longest list of companies, in bytes.
+/// Maximum size of a list of companies, in bytes.
 const MAX_LIST: u64 = 1 << 20;
 
-/// What the hash is for, so that it is no other's.
+/// Contexts of the hashes, which keep them distinct from hashes of other programs.
 const ROUND_CONTEXT: &str = "transpute example benchmarking 2026-11 round";
 const LIST_CONTEXT: &str = "transpute example benchmarking 2026-11 list of companies";
 
-/// What an upload is for: a hash of the round's name and of both servers, so that a share that was meant for another
-/// round, or for another pair of servers, is refused.
+/// The identifier of a round: a hash of its name and of both servers' keys. A share for another
+/// round or another pair of servers is refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct RoundId(pub(crate) [u8; 32]);
 
 impl RoundId {
-    /// Makes the id.
+    /// Computes the identifier.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for a name that is empty or longer than 256 bytes.
+    /// [`Failure::Usage`] if the name is empty or longer than 256 bytes.
     pub(crate) fn new(
         name: &str,
         garbler: &Fingerprint,
         evaluator: &Fingerprint,
     ) -> Result<Self, Failure> {
         if name.is_empty() || name.len() > MAX_NAME {
-            let problem = format!("the name of a round has 1 to {MAX_NAME} bytes");
+            let problem = format!("expected a round's name of 1 to {MAX_NAME} bytes");
             return Err(Failure::Usage(problem));
         }
         let mut hash = blake3::Hasher::new_derive_key(ROUND_CONTEXT);
@@ -55,36 +55,36 @@ impl RoundId {
     }
 }
 
-/// The companies that may take part, in the order of their fingerprints. Their place in it is their number.
+/// The companies that may take part, sorted by fingerprint. The number of a company is its index.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Members(Vec<Fingerprint>);
 
 impl Members {
-    /// Makes the list.
+    /// Creates the list.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A message that states what is wrong with the list.
     pub(crate) fn new(fingerprints: impl IntoIterator<Item = Fingerprint>) -> Result<Self, String> {
         let mut seen = BTreeSet::new();
         for fingerprint in fingerprints {
             if !seen.insert(fingerprint) {
-                return Err(format!("{fingerprint} is there twice"));
+                return Err(format!("{fingerprint} is listed twice"));
             }
         }
-        if !(FEWEST..=MOST).contains(&seen.len()) {
+        if !(MIN_COMPANIES..=MAX_COMPANIES).contains(&seen.len()) {
             return Err(format!(
-                "expected {FEWEST} to {MOST} companies, got {}",
+                "expected {MIN_COMPANIES} to {MAX_COMPANIES} companies, found {}",
                 seen.len()
             ));
         }
         Ok(Self(seen.into_iter().collect()))
     }
 
-    /// Reads a file: one fingerprint at the start of each line; what follows a blank is a comment, as are lines that begin
-    /// with `#`.
+    /// Reads a file with one fingerprint at the start of each line. The rest of a line, and lines
+    /// that begin with `#`, are comments.
     ///
     /// # Errors
-    /// [`Failure::File`]; [`Failure::Content`], which names the line.
+    /// [`Failure::File`]; [`Failure::Content`] with the number of the line.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let cannot = |source| Failure::File {
             path: path.to_owned(),
@@ -98,7 +98,7 @@ impl Members {
             problem,
         };
         if text.len() as u64 > MAX_LIST {
-            return Err(wrong(format!("longer than {MAX_LIST} bytes")));
+            return Err(wrong(format!("expected at most {MAX_LIST} bytes")));
         }
         Self::parse(&text).map_err(wrong)
     }
@@ -118,12 +118,12 @@ impl Members {
         Self::new(fingerprints)
     }
 
-    /// Returns how many there are.
+    /// Returns the number of companies.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns the number of a company.
+    /// Returns the number of a company, if it is listed.
     pub(crate) fn number(&self, fingerprint: &Fingerprint) -> Option<u16> {
         let place = self.0.binary_search(fingerprint).ok()?;
         u16::try_from(place).ok()
@@ -134,7 +134,7 @@ impl Members {
         self.0.iter().copied()
     }
 
-    /// Returns a hash of the list.
+    /// Returns a hash of the list, which servers compare.
     pub(crate) fn digest(&self) -> [u8; 32] {
         let mut hash = blake3::Hasher::new_derive_key(LIST_CONTEXT);
         for fingerprint in &self.0 {
@@ -171,11 +171,11 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_lists_are_named() {
+    fn errors_in_lists_are_reported() {
         let two = format!("{}\n{}\n", print(1), print(2));
         for (text, message) in [
-            (two.clone(), "expected 3 to 1024 companies, got 2"),
-            (format!("{two}{}", print(1)), "is there twice"),
+            (two.clone(), "expected 3 to 1024 companies, found 2"),
+            (format!("{two}{}", print(1)), "is listed twice"),
             (format!("{two}sha256:12"), "line 3: expected 64"),
         ] {
             let problem = Members::parse(&text).unwrap_err();

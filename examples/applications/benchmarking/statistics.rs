@@ -1,41 +1,43 @@
-//! The statistics: how they travel, how they are shown, and the plain computation that they are compared with.
+//! The statistics: their layout in bits, their presentation, and a plain computation to compare
+//! with.
 
 use std::fmt;
 
 use serde::Serialize;
 use transpute::Bits;
 
-/// Bits of a figure.
+/// Number of bits of a figure.
 pub(crate) const FIGURE_BITS: usize = 32;
 
-/// Decimal places that averages and variances are shown with.
+/// Number of decimal places of printed averages and variances.
 const PLACES: u32 = 6;
 
-/// Returns how many bits `value` needs.
+/// Returns the number of significant bits of `value`.
 pub(crate) fn bit_length(value: u128) -> usize {
     (u128::BITS - value.leading_zeros()) as usize
 }
 
-/// How many bits each result has, in the order in which they travel: sum, sum of squares, median, maximum, sum of the top
-/// quarter.
+/// The width of each result. The results are sent in the order sum, sum of squares, median,
+/// maximum, sum of the top quarter.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Layout {
     companies: usize,
-    /// Companies in the top quarter.
+    /// Number of companies in the top quarter.
     pub(crate) top: usize,
-    /// Bits of the sum.
+    /// Width of the sum, in bits.
     pub(crate) sum: usize,
-    /// Bits of the sum of squares.
+    /// Width of the sum of squares, in bits.
     pub(crate) squares: usize,
-    /// Bits of the sum of the top quarter.
+    /// Width of the sum of the top quarter, in bits.
     pub(crate) top_sum: usize,
 }
 
 impl Layout {
-    /// Lays out the results of so many companies.
+    /// Returns the layout for this number of companies.
     pub(crate) fn new(companies: usize) -> Self {
         let largest = u128::from(u32::MAX);
-        // Of the paper's ranks the least in the top quarter has number (3 n + 3) / 4, rounded up: these are what is left.
+        // In the paper, the smallest figure of the top quarter has rank (3 n + 3) / 4, rounded up.
+        // This is the number of ranks from there on.
         let top = (companies.saturating_add(1) / 4).max(1);
         Self {
             companies,
@@ -46,12 +48,13 @@ impl Layout {
         }
     }
 
-    /// Bits of all results.
+    /// Returns the total width of the results, in bits.
     pub(crate) fn width(&self) -> usize {
         self.widths().iter().sum()
     }
 
-    /// How many figures come before the median when the largest is first: its rank is n / 2, rounded up, from the smallest.
+    /// Returns the number of figures before the median in descending order. The median has rank n /
+    /// 2, rounded up, from the smallest.
     pub(crate) fn above_median(&self) -> usize {
         self.companies / 2
     }
@@ -67,7 +70,7 @@ impl Layout {
     }
 }
 
-/// What the companies learn: exact integers, of which averages and the variance follow.
+/// The results that companies learn: exact integers, from which averages and variance are derived.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Statistics {
     companies: usize,
@@ -79,10 +82,10 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    /// Computes them in the open.
+    /// Computes the statistics from plain figures.
     ///
     /// # Panics
-    /// If there is no figure.
+    /// If there are no figures.
     pub(crate) fn of(figures: &[u32]) -> Self {
         let mut sorted = figures.to_vec();
         sorted.sort_unstable();
@@ -98,7 +101,8 @@ impl Statistics {
         }
     }
 
-    /// Reads the results of so many companies; `None` if there are not as many bits as they have.
+    /// Parses the results for this number of companies. Returns `None` if the number of bits does
+    /// not match.
     pub(crate) fn from_bits(companies: usize, bits: &Bits) -> Option<Self> {
         let layout = Layout::new(companies);
         if bits.len() != layout.width() {
@@ -120,15 +124,16 @@ impl Statistics {
         })
     }
 
-    /// How many companies took part.
+    /// Returns the number of companies that took part.
     pub(crate) fn companies(&self) -> usize {
         self.companies
     }
 
-    /// Prepares them to be shown.
+    /// Returns the statistics as text for output.
     pub(crate) fn report(&self) -> Report {
         let (n, top) = (self.companies as u128, Layout::new(self.companies).top);
-        // Below 2^85: neither overflows. Results that no figures have, of servers that lie, must not either.
+        // Products are below 2^85, so they do not overflow. Dishonest servers may send inconsistent
+        // results, so the difference saturates.
         let spread = (n * self.sum_of_squares).saturating_sub(self.sum * self.sum);
         Report {
             companies: self.companies,
@@ -147,7 +152,7 @@ impl Statistics {
     }
 }
 
-/// Statistics to be shown.
+/// Statistics for output.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct Report {
     companies: usize,
@@ -159,7 +164,7 @@ pub(crate) struct Report {
     exact: Exact,
 }
 
-/// What was computed, without rounding. Texts, as programs that read JSON lose digits of large numbers.
+/// The exact integers, as text because JSON parsers may round large numbers.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 struct Exact {
     sum: String,
@@ -183,12 +188,12 @@ impl fmt::Display for Report {
     }
 }
 
-/// Writes a fraction with [`PLACES`] decimal places, rounded to the nearest, halves upwards.
+/// Formats a fraction with [`PLACES`] decimal places, rounded to nearest, halves up.
 fn decimal(numerator: u128, denominator: u128) -> String {
     let unit = 10_u128.pow(PLACES);
     let denominator = denominator.max(1);
     let (whole, rest) = (numerator / denominator, numerator % denominator);
-    // The denominator is at most the square of the number of companies.
+    // No overflow: the denominator is at most the square of the number of companies.
     let places = (2 * rest * unit + denominator) / (2 * denominator);
     let (whole, places) = (whole + places / unit, places % unit);
     format!("{whole}.{places:0width$}", width = PLACES as usize)
@@ -223,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_sample_is_reported_as_by_hand() {
+    fn a_known_sample_has_the_statistics_computed_by_hand() {
         let report = Statistics::of(&[2, 4, 4, 4, 5, 5, 7, 9]).report();
         assert_eq!(
             report.to_string(),
@@ -237,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_of_another_number_of_companies_are_not_read() {
+    fn results_for_another_number_of_companies_are_rejected() {
         let bits = Bits::zeros(Layout::new(8).width());
         assert!(Statistics::from_bits(8, &bits).is_some());
         assert!(Statistics::from_bits(9, &bits).is_none());

@@ -1,4 +1,4 @@
-//! The transports of companies' links: those that need few round trips for a few bytes.
+//! The transports of companies' connections, which need few round trips for a few bytes.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use transpute::{
     transport::{Quic, QuicOptions, Tcp, TcpOptions},
 };
 
-/// Handshakes that a server has under way at a time, of at most about 100 KiB each. A thousand companies may well come at
-/// once, and each handshake takes a round trip.
-const HANDSHAKES: usize = 256;
+/// Maximum number of concurrent handshakes of a server, of at most about 100 KiB each. A thousand
+/// companies may connect at once, and each handshake takes a round trip.
+const MAX_HANDSHAKES: usize = 256;
 
-/// Finds a transport by name: `tcp` or `quic`, with settings if wanted.
+/// Finds a transport by name: `tcp` or `quic`, with optional settings.
 ///
 /// # Errors
-/// [`TransportError::UnknownTransport`] and those of settings.
+/// [`TransportError::UnknownTransport`], or an error of a setting.
 pub(crate) fn named(name: &str) -> Result<Arc<dyn Transport>, TransportError> {
     let (mut tcp, mut quic) = (TcpOptions::default(), QuicOptions::default());
-    tcp.max_handshakes = HANDSHAKES;
-    quic.max_handshakes = HANDSHAKES;
+    tcp.max_handshakes = MAX_HANDSHAKES;
+    quic.max_handshakes = MAX_HANDSHAKES;
     let mut registry = Registry::new();
     registry.register(Arc::new(Tcp::new(tcp)))?;
     registry.register(Arc::new(Quic::new(quic)))?;
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_two() {
+    fn tcp_and_quic_are_known() {
         for name in ["tcp", "quic"] {
             assert_eq!(named(name).unwrap().name(), name);
         }

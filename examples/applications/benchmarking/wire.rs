@@ -1,7 +1,7 @@
-//! What is said on the links: between a company and a server, and between the two servers.
+//! The messages between a company and a server, and between the two servers.
 //!
-//! A message is its length in two bytes (most significant first), its kind in one, and its body. Every kind has one length, or
-//! at most a small one; whatever says otherwise is refused before anything is read into memory.
+//! A message is its length (two bytes, big-endian), its kind (one byte) and its body. Every kind
+//! has a fixed or a small maximum length. Other lengths are refused before the body is read.
 
 use std::{fmt, io};
 
@@ -9,16 +9,16 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use zeroize::Zeroizing;
 
-use crate::round::{MOST, RoundId};
+use crate::round::{MAX_COMPANIES, RoundId};
 
-/// The longest body, in bytes.
+/// Maximum length of a body, in bytes.
 const MAX_BODY: usize = 256;
 
-/// The longest part of a result, in bytes.
-const MAX_PIECE: usize = 64;
+/// Maximum length of a share of the results, in bytes.
+const MAX_RESULT_SHARE: usize = 64;
 
-/// Names one upload of one company, the same at both servers. Without it, a share of one upload could meet the other share
-/// of another.
+/// The random identifier of an upload, the same at both servers. It prevents that shares of
+/// different uploads are combined.
 pub(crate) type UploadId = [u8; 16];
 
 /// A message.
@@ -26,59 +26,60 @@ pub(crate) type UploadId = [u8; 16];
 pub(crate) enum Message {
     /// A company's share for a server.
     Upload(Upload),
-    /// The server has it.
+    /// The server has accepted the share.
     Accepted,
-    /// The server's part of the results of so many companies.
+    /// The server's share of the results of this number of companies.
     Results { companies: u16, piece: Vec<u8> },
-    /// The server will not have the upload, or has no results.
+    /// The server refuses the upload, or has no results.
     Refused(Refusal),
-    /// A server tells the other what it was told.
-    Terms(Terms),
-    /// The garbler has an upload of this company.
+    /// The parameters of the round, sent by each server to the other.
+    Parameters(RoundParameters),
+    /// The garbler's server has an upload of this company.
     Have { company: u16, id: UploadId },
-    /// The evaluator says who takes part: a bit for each company, the first the least of the first byte.
+    /// The companies that take part, chosen by the evaluator's server: a bit set, min_companies
+    /// significant bit first.
     Taken(Vec<u8>),
-    /// A server gives up.
+    /// A server gives up the round.
     GaveUp(Refusal),
 }
 
 /// A company's share for a server.
 #[derive(Clone, Eq, PartialEq)]
 pub(crate) struct Upload {
-    /// The round it is for.
+    /// The round of the upload.
     pub(crate) round: RoundId,
-    /// Which upload it is.
+    /// The identifier of the upload.
     pub(crate) id: UploadId,
-    /// Bits of the figure.
+    /// Number of bits of the figure.
     pub(crate) bits: u8,
     /// The share.
     pub(crate) share: Zeroizing<u32>,
 }
 
-/// What a server was told.
+/// The parameters of a round that both servers must share.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Terms {
+pub(crate) struct RoundParameters {
     /// The round.
     pub(crate) round: RoundId,
     /// A hash of the companies' fingerprints.
     pub(crate) members: [u8; 32],
-    /// How many there are.
+    /// Number of companies on the list.
     pub(crate) companies: u16,
-    /// How many there must be at least.
-    pub(crate) least: u16,
+    /// Minimum number of companies that take part.
+    pub(crate) min_companies: u16,
 }
 
-/// Why a company gets no results, or a server no other server.
+/// The reason why a company gets no results, or why a server gives up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub(crate) enum Refusal {
-    /// It is none of the messages, or none that belongs there.
+    /// The message is unknown or unexpected.
     Malformed = 1,
     /// The upload is for another round, or for other servers.
     OtherRound = 2,
-    /// The figure has another number of bits.
+    /// The figure has a different number of bits.
     Width = 3,
-    /// The company has uploaded something else before.
+    /// The company has made a different upload before.
     Twice = 4,
     /// The upload came too late.
     Closed = 5,
@@ -86,7 +87,7 @@ pub(crate) enum Refusal {
     LeftOut = 6,
     /// Too few companies reached both servers.
     TooFew = 7,
-    /// The servers failed.
+    /// The round failed.
     Failed = 8,
 }
 
@@ -106,10 +107,10 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Malformed => "the message is not understood",
+            Self::Malformed => "the message is unknown or unexpected",
             Self::OtherRound => "the upload is for another round, or for other servers",
-            Self::Width => "figures have another number of bits in this round",
-            Self::Twice => "this company has uploaded a figure already",
+            Self::Width => "figures of this round have a different number of bits",
+            Self::Twice => "this company has already uploaded a figure",
             Self::Closed => "the round is closed",
             Self::LeftOut => "the upload did not reach both servers in time",
             Self::TooFew => "too few companies took part",
@@ -118,29 +119,29 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Why no message was read.
+/// The reason why no message was received.
 #[derive(Debug, Error)]
 pub(crate) enum WireError {
-    /// The link.
+    /// The connection failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The peer said goodbye instead.
-    #[error("expected {expected}, got the end of the link")]
+    /// The peer closed the connection.
+    #[error("expected {expected}, found the end of the connection")]
     End { expected: &'static str },
-    /// It is too long.
-    #[error("expected a message of at most {MAX_BODY} bytes, got one of {got}")]
+    /// The message exceeds the maximum length.
+    #[error("expected a message of at most {MAX_BODY} bytes, found {got}")]
     TooLong { got: usize },
-    /// It is none of the messages.
-    #[error("got a message of kind {kind} with {got} bytes, which there is not")]
+    /// The message has an unknown kind or the wrong length.
+    #[error("unknown message of kind {kind} with {got} bytes")]
     Malformed { kind: u8, got: usize },
-    /// Companies take part that this server has nothing of.
-    #[error("it names companies that have not uploaded here")]
+    /// The chosen companies include one without an upload at this server.
+    #[error("it includes companies that have not uploaded here")]
     Absent,
-    /// Results are not as long as those of so many companies.
-    #[error("got {got} bytes as the results of {companies} companies")]
+    /// The share of the results has the wrong length for this number of companies.
+    #[error("wrong length of the results of {companies} companies: {got} bytes")]
     Length { companies: usize, got: usize },
-    /// It is another message.
-    #[error("expected {expected}, got {got}")]
+    /// The message is not the expected one.
+    #[error("expected {expected}, found {got}")]
     Unexpected {
         expected: &'static str,
         got: &'static str,
@@ -148,22 +149,22 @@ pub(crate) enum WireError {
 }
 
 impl Message {
-    /// Returns what it is, for people.
+    /// Returns the name of the message for errors.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Upload(_) => "an upload",
             Self::Accepted => "an acknowledgement",
             Self::Results { .. } => "results",
             Self::Refused(_) => "a refusal",
-            Self::Terms(_) => "terms",
-            Self::Have { .. } => "news of an upload",
+            Self::Parameters(_) => "parameters",
+            Self::Have { .. } => "a notice of an upload",
             Self::Taken(_) => "the companies that take part",
-            Self::GaveUp(_) => "an end",
+            Self::GaveUp(_) => "a notice of giving up",
         }
     }
 
-    /// Says that another message was expected.
-    pub(crate) fn instead_of(&self, expected: &'static str) -> WireError {
+    /// Returns the error that another message was expected.
+    pub(crate) fn unexpected(&self, expected: &'static str) -> WireError {
         WireError::Unexpected {
             expected,
             got: self.name(),
@@ -176,7 +177,7 @@ impl Message {
             Self::Accepted => 0x11,
             Self::Results { .. } => 0x12,
             Self::Refused(_) => 0x13,
-            Self::Terms(_) => 0x21,
+            Self::Parameters(_) => 0x21,
             Self::Have { .. } => 0x22,
             Self::Taken(_) => 0x23,
             Self::GaveUp(_) => 0x24,
@@ -184,7 +185,8 @@ impl Message {
     }
 
     fn encode(&self) -> Zeroizing<Vec<u8>> {
-        // Long enough for any: a vector that grows would leave copies of a share behind.
+        // The capacity suffices for every message: a growing vector would leave copies of a share
+        // in memory.
         let mut bytes = Zeroizing::new(Vec::with_capacity(3 + MAX_BODY));
         bytes.extend([0, 0, self.kind()]);
         match self {
@@ -200,11 +202,11 @@ impl Message {
                 bytes.extend(piece);
             }
             Self::Refused(why) | Self::GaveUp(why) => bytes.push(*why as u8),
-            Self::Terms(terms) => {
-                bytes.extend(terms.round.0);
-                bytes.extend(terms.members);
-                bytes.extend(terms.companies.to_be_bytes());
-                bytes.extend(terms.least.to_be_bytes());
+            Self::Parameters(parameters) => {
+                bytes.extend(parameters.round.0);
+                bytes.extend(parameters.members);
+                bytes.extend(parameters.companies.to_be_bytes());
+                bytes.extend(parameters.min_companies.to_be_bytes());
             }
             Self::Have { company, id } => {
                 bytes.extend(company.to_be_bytes());
@@ -233,20 +235,20 @@ impl Message {
             0x11 => Self::Accepted,
             0x12 => Self::Results {
                 companies: rest.number()?,
-                piece: rest.all(MAX_PIECE)?,
+                piece: rest.all(MAX_RESULT_SHARE)?,
             },
             0x13 => Self::Refused(refusal(&rest.all(1)?)?),
-            0x21 => Self::Terms(Terms {
+            0x21 => Self::Parameters(RoundParameters {
                 round: RoundId(rest.take()?),
                 members: rest.take()?,
                 companies: rest.number()?,
-                least: rest.number()?,
+                min_companies: rest.number()?,
             }),
             0x22 => Self::Have {
                 company: rest.number()?,
                 id: rest.take()?,
             },
-            0x23 => Self::Taken(rest.all(MOST.div_ceil(8))?),
+            0x23 => Self::Taken(rest.all(MAX_COMPANIES.div_ceil(8))?),
             0x24 => Self::GaveUp(refusal(&rest.all(1)?)?),
             _ => return None,
         };
@@ -254,7 +256,7 @@ impl Message {
     }
 }
 
-/// What is left of a body.
+/// The unread part of a body.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
@@ -274,10 +276,10 @@ impl Rest<'_> {
     }
 }
 
-/// Sends a message at once.
+/// Sends a message and flushes.
 ///
 /// # Errors
-/// Those of the link.
+/// [`WireError::Io`] if the connection fails.
 pub(crate) async fn send(
     writer: &mut (impl AsyncWrite + Unpin),
     message: &Message,
@@ -286,10 +288,11 @@ pub(crate) async fn send(
     Ok(writer.flush().await?)
 }
 
-/// Waits for a message; `expected` is what errors call it. Not cancel-safe: after cancelling it, drop the link.
+/// Receives a message. Errors name it `expected`. Not cancel-safe: drop the connection after
+/// cancelling.
 ///
 /// # Errors
-/// [`WireError`].
+/// [`WireError`] if the connection fails or the message is invalid.
 pub(crate) async fn receive(
     reader: &mut (impl AsyncRead + Unpin),
     expected: &'static str,
@@ -335,30 +338,30 @@ mod tests {
             Message::Accepted,
             Message::Results {
                 companies: 45,
-                piece: vec![7; MAX_PIECE],
+                piece: vec![7; MAX_RESULT_SHARE],
             },
-            Message::Terms(Terms {
+            Message::Parameters(RoundParameters {
                 round: RoundId([3; 32]),
                 members: [4; 32],
                 companies: 1000,
-                least: 3,
+                min_companies: 3,
             }),
             Message::Have {
                 company: 999,
                 id: [5; 16],
             },
-            Message::Taken(vec![0xff; MOST / 8]),
+            Message::Taken(vec![0xff; MAX_COMPANIES / 8]),
         ];
         refusals.into_iter().chain(ends).chain(others).collect()
     }
 
     #[tokio::test]
-    async fn messages_survive_the_wire() {
+    async fn encoded_messages_are_decoded_again() {
         for message in messages() {
             let bytes = message.encode();
             let read = receive(&mut &bytes[..], "it").await.unwrap();
             assert_eq!(read, message);
-            // Cut short, it is an error and no wait.
+            // A truncated message is an error.
             for cut in 0..bytes.len() {
                 assert!(receive(&mut &bytes[..cut], "it").await.is_err());
             }
@@ -366,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lies_about_lengths_are_refused() {
+    async fn wrong_lengths_are_refused() {
         let too_long = receive(&mut &[0xff, 0xff, 0x01][..], "it").await;
         assert!(matches!(too_long, Err(WireError::TooLong { got: 65_535 })));
         for message in messages() {
@@ -381,7 +384,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic(kind: u8, body in prop::collection::vec(any::<u8>(), 0..MAX_BODY)) {
+        fn arbitrary_bytes_do_not_panic(kind: u8, body in prop::collection::vec(any::<u8>(), 0..MAX_BODY)) {
             if let Some(message) = Message::decode(kind, &body) {
                 prop_assert_eq!(&message.encode()[3..], &body[..]);
             }

@@ -1,4 +1,4 @@
-//! What can be asked for on the command line.
+//! The command line of the program.
 
 use std::path::PathBuf;
 
@@ -10,77 +10,77 @@ use crate::{
     integer::Integer,
 };
 
-/// Collaborative forecasting: averages of, and divisions between, numbers that two parties hold shares of.
+/// Collaborative forecasting: averages and quotients of numbers that two parties hold shares of.
 #[derive(clap::Parser)]
 #[command(
     name = "forecast",
     after_help = "\
-The baselines (--approach fast and newton) are there for comparison: they are semi-honest protocols under \
-Paillier encryption, and fast leaks; examples/applications/forecast/README.md says what."
+The baselines (--approach fast and newton) are for comparison. They are semi-honest protocols under \
+Paillier encryption, and fast leaks; see examples/applications/forecast/README.md."
 )]
 pub(crate) struct Args {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// What there is to do.
+/// The commands of the program.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// Print the sizes of the circuits for multiplication and division beside the paper's
+    /// Print the sizes of the circuits for multiplication and division, compared with the paper's
     Gates {
-        /// Print one JSON object
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Divide a split dividend by a split divisor
     Divide(Divide),
-    /// Average the last values of a split time series, weighted or not
+    /// Compute the average of the last values of a split time series, weighted or not
     Average(Average),
-    /// Split a time series in two files of random shares
+    /// Split a time series into two files of random shares
     Split(Split),
 }
 
-/// How to compute.
+/// Arguments that all computations have.
 #[derive(clap::Args)]
-pub(crate) struct How {
-    /// How: circuit, fast or newton
+pub(crate) struct ComputeArgs {
+    /// Method: circuit, fast or newton
     #[arg(long, default_value = "circuit")]
     pub(crate) approach: Approach,
-    /// Numbers may be below zero
+    /// Allow negative numbers
     #[arg(long)]
     pub(crate) signed: bool,
-    /// Bits after the point [default: of divide the width, of average 16]
+    /// Fraction bits of the result [default: the width for divide, 16 for average]
     #[arg(long, value_name = "BITS", value_parser = fraction)]
     pub(crate) fraction: Option<usize>,
-    /// Size of the modulus of the encryption in bits, for fast and newton; the paper's is 1024, and 2048 or
-    /// 3072 is what is recommended today
+    /// Size of the Paillier modulus in bits, for fast and newton. The paper's is 1024; at least
+    /// 2048 is recommended today
     #[arg(long, value_name = "BITS", default_value_t = 1024)]
     pub(crate) key_bits: u32,
-    /// Print one line of JSON for each party
+    /// Print a line of JSON for each party
     #[arg(long)]
     pub(crate) json: bool,
-    /// Where the parties are.
+    /// The role and addresses of the parties.
     #[command(flatten)]
     pub(crate) place: Place,
 }
 
-/// Numbers for measurements, known to both parties.
+/// Numbers for measurements, which both parties know.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum Sample {
-    /// Numbers of a few bits
+    /// Short numbers
     Small,
-    /// Numbers of nearly all the bits there are
+    /// Numbers of nearly full width
     Large,
 }
 
-/// Arguments of `divide`.
+/// The arguments of `divide`.
 #[derive(clap::Args)]
 pub(crate) struct Divide {
-    /// Bits of dividend and divisor
+    /// Width of dividend and divisor, in bits
     #[arg(long, value_name = "BITS", default_value_t = 32, value_parser = width)]
     pub(crate) width: usize,
-    /// This party's share of the dividend; without --role, given twice, the garbler's first
+    /// This party's share of the dividend; without --role, twice, the garbler's first
     #[arg(
         long,
         value_name = "NUMBER",
@@ -88,7 +88,7 @@ pub(crate) struct Divide {
         requires = "divisor"
     )]
     pub(crate) dividend: Vec<Integer>,
-    /// This party's share of the divisor, likewise
+    /// This party's share of the divisor; without --role, twice, the garbler's first
     #[arg(
         long,
         value_name = "NUMBER",
@@ -96,59 +96,59 @@ pub(crate) struct Divide {
         requires = "dividend"
     )]
     pub(crate) divisor: Vec<Integer>,
-    /// Take numbers that both parties know, for measurements
+    /// Use numbers that both parties know, for measurements
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["dividend", "divisor"], required_unless_present = "dividend")]
     pub(crate) sample: Option<Sample>,
-    /// How to compute.
+    /// Arguments that all computations have.
     #[command(flatten)]
-    pub(crate) how: How,
+    pub(crate) how: ComputeArgs,
 }
 
-/// Arguments of `average`.
+/// The arguments of `average`.
 #[derive(clap::Args)]
 pub(crate) struct Average {
-    /// Bits of a value
+    /// Width of a value, in bits
     #[arg(long, value_name = "BITS", default_value_t = 32, value_parser = width)]
     pub(crate) width: usize,
-    /// This party's shares of the series, one number in each line; without --role, given twice, the
+    /// File of this party's shares of the series, one number per line; without --role, twice, the
     /// garbler's first
     #[arg(long, value_name = "FILE", required = true)]
     pub(crate) values: Vec<PathBuf>,
-    /// How many of the last values count [default: as many as there are weights, or values]
+    /// Number of last values to average [default: the number of weights, or all values]
     #[arg(long, value_name = "N")]
     pub(crate) periods: Option<usize>,
-    /// The weights, known to both parties, the oldest value's first: 1,2,3 or 0.2,0.3,0.5
+    /// The weights, known to both parties, from the oldest value on: 1,2,3 or 0.2,0.3,0.5
     #[arg(long, value_name = "WEIGHTS", value_delimiter = ',', conflicts_with_all = ["weight_shares", "observations"])]
     pub(crate) weights: Vec<String>,
-    /// This party's shares of weights that neither knows, one number in each line; only with the approach
-    /// circuit. Without --role, given twice
+    /// File of this party's shares of weights that neither party knows, one number per line; only
+    /// with the approach circuit. Without --role, twice
     #[arg(long, value_name = "FILE", conflicts_with = "observations")]
     pub(crate) weight_shares: Vec<PathBuf>,
-    /// Bits of a split weight
+    /// Width of a split weight, in bits
     #[arg(long, value_name = "BITS", default_value_t = 16, value_parser = width)]
     pub(crate) weight_width: usize,
-    /// This party's share of the number to divide the sum by, instead of the number of periods: how many
-    /// observations its values are sums of. Without --role, given twice
+    /// This party's share of the number of observations, which replaces the number of periods as
+    /// the divisor. Without --role, twice
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     pub(crate) observations: Vec<Integer>,
-    /// How to compute.
+    /// Arguments that all computations have.
     #[command(flatten)]
-    pub(crate) how: How,
+    pub(crate) how: ComputeArgs,
 }
 
-/// Arguments of `split`.
+/// The arguments of `split`.
 #[derive(clap::Args)]
 pub(crate) struct Split {
-    /// Bits of a value
+    /// Width of a value, in bits
     #[arg(long, value_name = "BITS", default_value_t = 32, value_parser = width)]
     pub(crate) width: usize,
-    /// Values may be below zero
+    /// Allow negative values
     #[arg(long)]
     pub(crate) signed: bool,
-    /// The series, one number in each line
+    /// File of the series, one number per line
     #[arg(long, value_name = "FILE")]
     pub(crate) values: PathBuf,
-    /// Where to write the shares of the one party and of the other
+    /// Files for the shares of the two parties
     #[arg(long, value_name = "FILE", num_args = 2, required = true)]
     pub(crate) out: Vec<PathBuf>,
 }
@@ -167,10 +167,10 @@ fn within(text: &str, least: usize) -> Result<usize, String> {
         .ok_or_else(|| format!("{text:?} is not between {least} and {MAX_BITS}"))
 }
 
-/// Returns what a role was given: of one list for each party, or of the only one.
+/// Returns the argument of a role: the only one with --role, otherwise one of two.
 ///
 /// # Errors
-/// Unless there are as many as there are parties here.
+/// A message if the number of arguments does not match the number of parties in this process.
 pub(crate) fn of_role<'a, T>(
     place: &Place,
     name: &str,
@@ -181,15 +181,15 @@ pub(crate) fn of_role<'a, T>(
         (Some(_), [own], _)
         | (None, [own, _], Role::Garbler)
         | (None, [_, own], Role::Evaluator) => Ok(own),
-        (Some(_), ..) => Err(format!("{name} is wanted once with --role")),
+        (Some(_), ..) => Err(format!("expected {name} once with --role")),
         (None, ..) => Err(format!(
-            "{name} is wanted twice without --role, the garbler's first"
+            "expected {name} twice without --role, the garbler's first"
         )),
     }
 }
 
 impl Sample {
-    /// Returns dividend and divisor of a role, which add up to the numbers.
+    /// Returns a role's shares of dividend and divisor.
     pub(crate) fn shares(self, division: &Division, role: Role) -> [Integer; 2] {
         let [x, y] = self.numbers(division);
         [x, y].map(|number| {

@@ -1,6 +1,7 @@
-//! What the two baseline protocols have in common: the link, and who is who.
+//! The common parts of the two baseline protocols: connecting, roles and checks.
 //!
-//! The evaluator has the role of the papers' Alice, who holds the key, the garbler that of Bob.
+//! The evaluator has the role of the paper's Alice, who holds the key. The garbler has the role of
+//! Bob.
 
 use std::{
     sync::Arc,
@@ -16,75 +17,76 @@ use transpute_examples::Place;
 
 use crate::{
     division::{Approach, Division, Quotient, Shares, to_u32},
-    fast, greeting, newton,
+    fast, handshake, newton,
     paillier::{PublicKey, SecretKey},
     wire::{Channel, Kind, ProtocolError},
 };
 
-/// The transport unless another is asked for.
-const TRANSPORT: &str = "tcp";
+/// The transport that is used if none is named.
+const DEFAULT_TRANSPORT: &str = "tcp";
 
-/// How long to try again while nobody listens yet.
+/// Pause before a failed connection is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Bits by which shares may be longer than the numbers, so that random ones hide them.
+/// Number of bits by which shares exceed the numbers, so that random shares hide them
+/// statistically.
 pub(crate) const SHARE_SLACK: u32 = 64;
 
-/// What to compute and how.
+/// The parameters of a computation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Task {
-    /// One of the two baselines.
+    /// The baseline protocol.
     pub(crate) approach: Approach,
     /// The division.
     pub(crate) division: Division,
-    /// Size of the modulus of the encryption, in bits.
+    /// Size of the Paillier modulus, in bits.
     pub(crate) key_bits: u32,
 }
 
-/// What a party has in the end.
+/// The result and costs of a party.
 #[derive(Clone, Debug)]
 pub(crate) struct Finished {
     /// The quotient.
     pub(crate) quotient: Quotient,
-    /// From the start of connecting, or of waiting for the peer, until there was a link.
+    /// Time from the start of connecting or listening to the established link.
     pub(crate) connect: Duration,
-    /// From the link until the quotient was known.
+    /// Time from the established link to the quotient.
     pub(crate) online: Duration,
-    /// To make the key, before connecting.
+    /// Time to generate the key, before connecting.
     pub(crate) setup: Duration,
     /// Bytes sent and received.
     pub(crate) bytes: [u64; 2],
-    /// Name of the transport.
+    /// The name of the transport.
     pub(crate) transport: &'static str,
 }
 
-/// A party's side of a protocol, with the greeting behind it.
-pub(crate) struct Side {
-    /// To the peer.
+/// The state of a party after the handshake.
+pub(crate) struct PartyState {
+    /// The channel to the peer.
     pub(crate) channel: Channel,
-    /// What is computed.
+    /// The parameters of the computation.
     pub(crate) task: Task,
-    /// This party's part of it.
+    /// This party's shares.
     pub(crate) shares: Shares,
-    /// What binds oblivious transfers to this run.
+    /// A value unique to this run, to which oblivious transfers are bound.
     pub(crate) session: [u8; 32],
-    /// This party's source of randomness.
+    /// This party's random number generator.
     pub(crate) rng: StdRng,
 }
 
-/// The key, as far as a party has it.
+/// The Paillier key of a party.
 pub(crate) enum Key {
-    /// The evaluator's.
+    /// The evaluator's secret key.
     Secret(Box<SecretKey>),
-    /// The garbler learns it from its peer.
+    /// The garbler receives the public key from its peer.
     OfPeer,
 }
 
 impl Key {
-    /// Makes the key of a role.
+    /// Returns the key of a role. Generates it for the evaluator.
     ///
     /// # Errors
-    /// [`ProtocolError::Paillier`] for a size that there is not.
+    /// [`ProtocolError::Paillier`] if the size is not supported.
     pub(crate) fn of(role: Role, bits: u32) -> Result<Self, ProtocolError> {
         Ok(match role {
             Role::Evaluator => {
@@ -99,10 +101,10 @@ impl Key {
     }
 }
 
-/// Computes with a peer, or both parties here; returns what each of them learned.
+/// Runs one party, or both in this process. Returns the results of each.
 ///
 /// # Errors
-/// Any of a bad combination of arguments, a bad key file, the connection or the protocol.
+/// Errors of arguments, key files, the connection and the protocol.
 pub(crate) async fn divide(
     place: &Place,
     task: Task,
@@ -110,7 +112,7 @@ pub(crate) async fn divide(
 ) -> Result<Vec<(Role, Finished)>, Box<dyn std::error::Error>> {
     check(task)?;
     let name = match &place.ends.transport {
-        Choice::Auto => TRANSPORT,
+        Choice::Auto => DEFAULT_TRANSPORT,
         Choice::Named(name) => name,
     };
     let transport = Registry::with_builtins().get(name)?;
@@ -119,7 +121,7 @@ pub(crate) async fn divide(
     };
     let ends = &place.ends;
     let (Some(identity), Some(peer)) = (&ends.identity, ends.peer) else {
-        return Err("a party alone needs --identity and --peer".into());
+        return Err("expected --identity and --peer with --role".into());
     };
     let security = Security::tls(Arc::new(Identity::load(identity)?), [peer]);
     let started = Instant::now();
@@ -136,7 +138,7 @@ pub(crate) async fn divide(
             let wait = Duration::from_secs(ends.wait);
             connect(&*transport, address, &security, wait).await?
         }
-        _ => return Err("a party alone needs either --listen or --connect".into()),
+        _ => return Err("expected either --listen or --connect with --role".into()),
     };
     let connect = started.elapsed();
     let finished = run(link, role, task, shares(role), key).await?;
@@ -227,7 +229,7 @@ async fn connect(
 /// Runs one party over a link.
 ///
 /// # Errors
-/// [`ProtocolError`].
+/// [`ProtocolError`] if the parameters are invalid, or the link or the protocol fails.
 pub(crate) async fn run(
     link: Link,
     role: Role,
@@ -240,30 +242,30 @@ pub(crate) async fn run(
     let transport = link.info().transport;
     let started = Instant::now();
     let runtime = tokio::runtime::Handle::current();
-    // Exponentiations would keep the tasks of the link waiting.
+    // On a blocking thread, because exponentiations would delay the tasks of the link.
     let computing = tokio::task::spawn_blocking(move || {
         runtime.block_on(async {
-            let mut side = greeting::greet(Channel::new(link), task, shares, &key).await?;
+            let mut state = handshake::exchange(Channel::new(link), task, shares, &key).await?;
             let quotient = match (task.approach, role, key) {
                 (Approach::Fast, Role::Evaluator, Key::Secret(key)) => {
-                    fast::evaluator(&mut side, &key).await
+                    fast::evaluator(&mut state, &key).await
                 }
                 (Approach::Newton, Role::Evaluator, Key::Secret(key)) => {
-                    newton::evaluator(&mut side, &key).await
+                    newton::evaluator(&mut state, &key).await
                 }
                 (Approach::Fast, Role::Garbler, Key::OfPeer) => {
-                    let key = side.peer_key().await?;
-                    fast::garbler(&mut side, &key).await
+                    let key = state.peer_key().await?;
+                    fast::garbler(&mut state, &key).await
                 }
                 (Approach::Newton, Role::Garbler, Key::OfPeer) => {
-                    let key = side.peer_key().await?;
-                    newton::garbler(&mut side, &key).await
+                    let key = state.peer_key().await?;
+                    newton::garbler(&mut state, &key).await
                 }
-                _ => Err(ProtocolError::Value("work that is not this role's")),
+                _ => Err(ProtocolError::Value("a message of the other role")),
             }?;
             let online = started.elapsed();
-            let bytes = side.channel.bytes();
-            side.channel.close().await?;
+            let bytes = state.channel.bytes();
+            state.channel.close().await?;
             Ok((quotient, online, bytes))
         })
     });
@@ -280,10 +282,10 @@ pub(crate) async fn run(
     })
 }
 
-/// Checks that the numbers of a division have room under the key.
+/// Checks that the key is long enough for the division.
 ///
 /// # Errors
-/// [`ProtocolError::KeyTooShort`].
+/// [`ProtocolError::KeyTooShort`] if it is not.
 pub(crate) fn check(task: Task) -> Result<(), ProtocolError> {
     let needed = match task.approach {
         Approach::Newton => newton::key_bits(&task.division),
@@ -311,8 +313,8 @@ fn check_shares(task: Task, shares: &Shares) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-impl Side {
-    /// Receives the key that the peer announced.
+impl PartyState {
+    /// Receives the peer's public key.
     async fn peer_key(&mut self) -> Result<PublicKey, ProtocolError> {
         let bits = self.task.key_bits;
         let bytes = self.channel.receive(Kind::Key, bits as usize / 8).await?;

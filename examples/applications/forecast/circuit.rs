@@ -1,4 +1,4 @@
-//! The circuits: shares are added, and the sums divided, multiplied or averaged.
+//! The circuits. They add shares, then divide, multiply or average the sums.
 
 use transpute::{
     Bits, Builder, Circuit, CircuitError,
@@ -12,22 +12,24 @@ use crate::{
 
 /// A quotient in a circuit.
 struct Divided<'b> {
-    /// Of the magnitudes; all ones for the divisor 0.
+    /// The quotient of the magnitudes; all ones for the divisor 0.
     magnitude: Word<'b>,
     divisor_is_zero: Bit<'b>,
 }
 
-/// Divides two split numbers: input value 0 holds the garbler's shares of dividend and divisor, input
-/// value 1 the evaluator's. The first output value is the magnitude of the quotient; where the numbers are
-/// signed, the next one says whether it is below zero; the last one says whether the divisor is 0. If it
-/// is, the magnitude is all ones and the sign 0: neither depends on the dividend.
+/// Builds the circuit that divides two split numbers. Input value 0 is the garbler's shares of
+/// dividend and divisor, input value 1 the evaluator's.
 ///
-/// With dividends of `n` bits, divisors of `m` and `f` bits after the point it takes about
-/// `m^2 / 2 + m (n + f - m)` AND gates where `m <= n + f`: one and a half times the square of the width
-/// in the paper's division.
+/// The outputs are the magnitude of the quotient, its sign if the numbers are signed, and whether
+/// the divisor is 0. For the divisor 0, the magnitude is all ones and the sign 0, so neither
+/// depends on the dividend.
+///
+/// With dividends of `n` bits, divisors of `m` bits and `f` fraction bits, this takes about `m^2 /
+/// 2 + m (n + f - m)` AND gates if `m <= n + f`. For the paper's division that is 1.5 times the
+/// square of the width.
 ///
 /// # Errors
-/// [`CircuitError`] for a circuit too large to be represented.
+/// [`CircuitError`] if the circuit is too large.
 pub(crate) fn division(division: Division) -> Result<Circuit, CircuitError> {
     Builder::build(|b| {
         let [x, y] = numbers(b, [division.dividend, division.divisor]);
@@ -35,18 +37,18 @@ pub(crate) fn division(division: Division) -> Result<Circuit, CircuitError> {
     })
 }
 
-/// Multiplies two split numbers: input value 0 holds the garbler's shares of both, input value 1 the
-/// evaluator's. The output value is the whole product, of twice the width, in two's complement if
-/// `signed`.
+/// Builds the circuit that multiplies two split numbers. Input value 0 is the garbler's shares of
+/// both, input value 1 the evaluator's. The output is the full product of twice the width, in two's
+/// complement if `signed`.
 ///
 /// # Errors
-/// [`CircuitError`] for a circuit too large to be represented.
+/// [`CircuitError`] if the circuit is too large.
 pub(crate) fn multiplication(width: usize, signed: bool) -> Result<Circuit, CircuitError> {
     Builder::build(|b| {
         let [x, y] = numbers(b, [width, width]);
         let (low, mut high) = x.widening_mul(&y);
         if signed {
-            // A negative factor was taken for one that is larger by 2^width.
+            // The unsigned product treats a negative factor as larger by 2^width.
             let zero = b.word(0, width);
             for (factor, other) in [(&x, &y), (&y, &x)] {
                 high -= &factor.bit(width - 1).select(other, &zero);
@@ -59,23 +61,23 @@ pub(crate) fn multiplication(width: usize, signed: bool) -> Result<Circuit, Circ
 /// A weighted average of split values with split weights.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Average {
-    /// Values and weights.
+    /// Number of values and of weights.
     pub(crate) periods: usize,
-    /// Bits of a value; with a sign bit if signed.
+    /// Width of a value in bits, including the sign.
     pub(crate) value: usize,
-    /// Bits of a weight, which has no sign.
+    /// Width of an unsigned weight, in bits.
     pub(crate) weight: usize,
-    /// Bits after the point.
+    /// Number of fraction bits of the result.
     pub(crate) fraction: usize,
-    /// Whether values may be below zero.
+    /// Whether values may be negative.
     pub(crate) signed: bool,
 }
 
 impl Average {
-    /// Returns the division it ends with: weighted sum by sum of weights.
+    /// Returns the final division: the weighted sum by the sum of the weights.
     pub(crate) fn division(&self) -> Division {
         let carries = (usize::BITS - self.periods.saturating_sub(1).leading_zeros()) as usize;
-        // The divisor is never below zero, so where signs matter it needs room for one.
+        // The divisor is never negative, so a signed division needs a sign bit for it.
         let divisor = self.weight + carries + usize::from(self.signed);
         Division {
             dividend: self.value + self.weight + carries,
@@ -86,12 +88,12 @@ impl Average {
     }
 }
 
-/// Averages split values with split weights. Input value 0 holds the garbler's shares of all values and
-/// then of all weights, input value 1 the evaluator's. The outputs are those of [`division`]; the
-/// divisor is 0 where all weights are.
+/// Builds the circuit of a weighted average. Input value 0 is the garbler's shares of all values,
+/// then of all weights; input value 1 is the evaluator's. The outputs are those of [`division`].
+/// The divisor is 0 if all weights are.
 ///
 /// # Errors
-/// [`CircuitError`] for a circuit too large to be represented.
+/// [`CircuitError`] if the circuit is too large.
 pub(crate) fn weighted_average(average: Average) -> Result<Circuit, CircuitError> {
     let division = average.division();
     Builder::build(|b| {
@@ -129,12 +131,12 @@ pub(crate) fn weighted_average(average: Average) -> Result<Circuit, CircuitError
     })
 }
 
-/// Finds the number of significant bits of the magnitude of a split number: input value 0 is the
-/// garbler's share, input value 1 the evaluator's. Output value 0 is that number, 0 for the number 0;
-/// where it is signed, output value 1 says whether it is below zero.
+/// Builds the circuit that counts the significant bits of the magnitude of a split number. Input
+/// value 0 is the garbler's share, input value 1 the evaluator's. Output value 0 is the count; for
+/// a signed number, output value 1 is its sign.
 ///
 /// # Errors
-/// [`CircuitError`] for a circuit too large to be represented.
+/// [`CircuitError`] if the circuit is too large.
 pub(crate) fn significant_bits(width: usize, signed: bool) -> Result<Circuit, CircuitError> {
     Builder::build(|b| {
         let sum = b.input_word(width) + b.input_word(width);
@@ -142,7 +144,7 @@ pub(crate) fn significant_bits(width: usize, signed: bool) -> Result<Circuit, Ci
             true => magnitude(&sum),
             false => sum.clone(),
         };
-        // One for each place up to the highest one, from the top.
+        // Sets a bit for each place up to the highest one, from the top down.
         let mut seen = b.bit(false);
         let mut places = Vec::with_capacity(width);
         for bit in magnitude.bits().into_iter().rev() {
@@ -157,12 +159,12 @@ pub(crate) fn significant_bits(width: usize, signed: bool) -> Result<Circuit, Ci
     })
 }
 
-/// Returns how many bits it takes to write a number from 0 to `width`.
+/// Returns the number of bits that a count from 0 to `width` takes.
 pub(crate) fn count_bits(width: usize) -> usize {
     (usize::BITS - width.leading_zeros()) as usize
 }
 
-/// Reads the outputs of [`division`] and [`weighted_average`].
+/// Parses the outputs of [`division`] and [`weighted_average`].
 pub(crate) fn read_quotient(outputs: &[Bits], division: Division) -> Option<Quotient> {
     let (magnitude, signs, divisor_is_zero) = match (division.signed, outputs) {
         (false, [magnitude, flag]) => (magnitude, None, flag),
@@ -182,7 +184,7 @@ pub(crate) fn read_quotient(outputs: &[Bits], division: Division) -> Option<Quot
     Some(Quotient::Value(value.negated_if(negative)))
 }
 
-/// Takes both parties' shares of numbers of the given widths and adds them.
+/// Adds both parties' shares of numbers of the given widths.
 fn numbers<'b, const N: usize>(b: Builder<'b>, widths: [usize; N]) -> [Word<'b>; N] {
     let total = widths.iter().sum();
     let [own, other] = [(); 2].map(|()| b.input_word(total));
@@ -203,14 +205,14 @@ fn output_quotient<'b>(b: Builder<'b>, x: &Word<'b>, y: &Word<'b>, division: Div
     }
     let negative = x.bit(x.width() - 1) ^ y.bit(y.width() - 1);
     let divided = divide(b, &magnitude(x), &magnitude(y), division.fraction);
-    // Else the sign of the one would show where the other is 0.
+    // Otherwise the sign of one number would show if the other is 0.
     let has_sign = !x.is_zero() & !divided.divisor_is_zero;
     b.output(divided.magnitude);
     b.output(negative & has_sign);
     b.output(divided.divisor_is_zero);
 }
 
-/// Returns the magnitude of a number in two's complement, without a sign bit: one AND per bit less one.
+/// Returns the magnitude of a number in two's complement: one AND per bit except one.
 fn magnitude<'b>(number: &Word<'b>) -> Word<'b> {
     let b = number.builder();
     let sign = number.bit(number.width() - 1);
@@ -218,22 +220,22 @@ fn magnitude<'b>(number: &Word<'b>) -> Word<'b> {
     flipped + Word::from(sign).resize(number.width())
 }
 
-/// Adds two numbers and a bit: one AND per bit, as without it.
+/// Adds two numbers and a carry bit: one AND per bit, the same as without the carry.
 fn add_with_carry<'b>(x: &Word<'b>, y: &Word<'b>, carry: Bit<'b>) -> Word<'b> {
-    // One place further down the bit is added to itself, which carries it up.
+    // An additional lowest place adds the bit to itself, which produces the carry.
     let carry = Word::from(carry);
     (carry.concat(x) + carry.concat(y)).slice(1..1 + x.width())
 }
 
-/// Divides `2^fraction x` by `y`, both unsigned, without restoring: each step takes in one more bit of
-/// the dividend and adds or subtracts the divisor.
+/// Divides `2^fraction x` by `y`, both unsigned, by non-restoring division. Each step takes one
+/// more bit of the dividend and adds or subtracts the divisor.
 ///
-/// The partial remainder lies between minus the divisor and the divisor, so step `k` computes its low
-/// `min(k, m) + 1` bits, of which the highest is the sign. In the first steps the divisor may be wider
-/// than that; then the remainder is below zero whatever those bits say.
+/// The partial remainder lies between minus the divisor and the divisor. So step `k` computes its
+/// low `min(k, m) + 1` bits, the highest of which is the sign. In the first steps the divisor may
+/// be wider than that; then the remainder is negative whatever those bits are.
 fn divide<'b>(b: Builder<'b>, x: &Word<'b>, y: &Word<'b>, fraction: usize) -> Divided<'b> {
     let (n, m) = (x.width(), y.width());
-    // fits[k]: the divisor has no bit past the first k; fits[0]: it is 0.
+    // fits[k] is whether the divisor has only its k lowest bits; fits[0] is whether it is 0.
     let mut fits = vec![b.bit(true); m + 1];
     for k in (0..m).rev() {
         fits[k] = fits[k + 1] & !y.bit(k);
@@ -251,7 +253,7 @@ fn divide<'b>(b: Builder<'b>, x: &Word<'b>, y: &Word<'b>, fraction: usize) -> Di
         let is_not_negative = !partial.bit(width - 1);
         positive = match fits.get(k) {
             Some(&fits) => fits & is_not_negative,
-            // With the divisor 0 the remainder outgrows its bits, which must not show.
+            // With the divisor 0 the remainder exceeds its bits, which must not show in the output.
             None => divisor_is_zero | is_not_negative,
         };
         quotient.push(positive);

@@ -1,31 +1,31 @@
-//! What a division is asked for and what comes of it, whichever way it is computed.
+//! The division: its parameters, shares and result, for all approaches.
 
 use std::{fmt, str::FromStr};
 
 use crate::integer::Integer;
 
-/// The widest numbers that are divided, in bits.
+/// Maximum width of numbers, in bits.
 pub(crate) const MAX_BITS: usize = 512;
 
-/// The widths of the paper's tables and figures, and one that its circuit compiler could not build.
+/// The widths of the paper's tables and figures, plus 128, for which its compiler failed.
 pub(crate) const WIDTHS: [usize; 10] = [8, 12, 16, 20, 24, 28, 32, 48, 64, 128];
 
-/// How a division is computed.
+/// The method of a division.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Approach {
     /// A garbled circuit.
     Circuit,
-    /// Blinded numbers under homomorphic encryption: few rounds, and leaks.
+    /// Blinded numbers under homomorphic encryption: few rounds, but leaks.
     Fast,
     /// Newton's iteration for the reciprocal under homomorphic encryption.
     Newton,
 }
 
 impl Approach {
-    /// All of them.
+    /// All approaches.
     pub(crate) const ALL: [Self; 3] = [Self::Circuit, Self::Fast, Self::Newton];
 
-    /// Returns the name.
+    /// Returns the name of the approach.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Circuit => "circuit",
@@ -53,22 +53,22 @@ impl FromStr for Approach {
 
 /// A division of two numbers that are split between the parties.
 ///
-/// The quotient is the number `trunc(2^fraction * dividend / divisor)`: a fixed-point number with
-/// `fraction` bits after the point, rounded toward zero.
+/// The result is `trunc(2^fraction * dividend / divisor)`, a fixed-point number with `fraction`
+/// fraction bits, rounded toward zero.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Division {
-    /// Bits of the dividend; with a sign bit if signed.
+    /// Width of the dividend in bits, including the sign.
     pub(crate) dividend: usize,
-    /// Bits of the divisor; with a sign bit if signed.
+    /// Width of the divisor in bits, including the sign.
     pub(crate) divisor: usize,
-    /// Bits of the quotient after the point.
+    /// Number of fraction bits of the quotient.
     pub(crate) fraction: usize,
-    /// Whether both numbers may be below zero.
+    /// Whether both numbers may be negative.
     pub(crate) signed: bool,
 }
 
 impl Division {
-    /// Divides numbers of one width, with as many bits after the point: the paper's division.
+    /// Returns the paper's division: numbers of one width, with as many fraction bits.
     pub(crate) fn of_width(width: usize, signed: bool) -> Self {
         Self {
             dividend: width,
@@ -83,31 +83,31 @@ impl Division {
         self.dividend.max(self.divisor)
     }
 
-    /// Returns the bits of the quotient's magnitude.
+    /// Returns the width of the quotient's magnitude, in bits.
     pub(crate) fn quotient_bits(&self) -> usize {
         self.dividend + self.fraction
     }
 }
 
-/// What a division gives.
+/// The result of a division.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Quotient {
-    /// The fixed-point quotient as a whole number.
+    /// The fixed-point quotient as an integer.
     Value(Integer),
-    /// There is none, and this is all that the parties learn.
+    /// The divisor is 0. The parties learn nothing else.
     DivisorIsZero,
 }
 
-/// The shares of one party.
+/// The additive shares of one party.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares {
-    /// What it adds to the dividend.
+    /// The share of the dividend.
     pub(crate) dividend: Integer,
-    /// What it adds to the divisor.
+    /// The share of the divisor.
     pub(crate) divisor: Integer,
 }
 
-/// Converts a width; all of them are small.
+/// Converts a width, which is always small.
 pub(crate) fn to_u32(bits: usize) -> u32 {
     u32::try_from(bits).unwrap_or(u32::MAX)
 }

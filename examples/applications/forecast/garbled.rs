@@ -1,4 +1,4 @@
-//! Computing with a garbled circuit.
+//! Computation with a garbled circuit.
 
 use std::{
     error::Error,
@@ -14,23 +14,23 @@ use crate::{
     division::{Division, Quotient},
 };
 
-/// What a party has in the end.
+/// The result and costs of a party.
 #[derive(Clone, Debug)]
 pub(crate) struct Finished {
     /// The quotient.
     pub(crate) quotient: Quotient,
-    /// From the start of connecting, or of waiting for the peer, until there was a link.
+    /// Time from the start of connecting or listening to the established link.
     pub(crate) connect: Duration,
-    /// From the link until the quotient was known.
+    /// Time from the established link to the quotient.
     pub(crate) online: Duration,
-    /// The rest of what is known of the run.
+    /// The full results of the run.
     pub(crate) results: Results,
 }
 
-/// Computes a quotient with a peer, or both parties here; returns what each of them learned.
+/// Runs one party, or both in this process. Returns the results of each.
 ///
 /// # Errors
-/// Any of a bad combination of arguments, a bad key file, the connection or the protocol.
+/// Errors of arguments, key files, the connection and the protocol.
 pub(crate) async fn divide(
     place: &Place,
     circuit: &Circuit,
@@ -45,7 +45,7 @@ pub(crate) async fn divide(
             .map_or(&[][..], |first| &first.outputs);
         let quotient = circuit::read_quotient(outputs, division);
         Ok::<_, Box<dyn Error>>(Finished {
-            quotient: quotient.ok_or("other outputs than the circuit has")?,
+            quotient: quotient.ok_or("the outputs do not match the circuit")?,
             connect: link.get().copied().unwrap_or_default(),
             online: results.report.until_output(),
             results,
@@ -69,7 +69,7 @@ pub(crate) async fn divide(
     ])
 }
 
-/// Makes a party that takes down when it has a link.
+/// Returns a party that records the time of its established link.
 fn party(circuit: &Circuit, role: Role, started: Instant) -> (Party, Arc<OnceLock<Duration>>) {
     let link = Arc::new(OnceLock::new());
     let there = link.clone();
@@ -78,7 +78,7 @@ fn party(circuit: &Circuit, role: Role, started: Instant) -> (Party, Arc<OnceLoc
         Role::Evaluator => Party::evaluator(circuit),
     };
     let party = party.output_to(OutputPolicy::Both).on_progress(move |_| {
-        // It is called once.
+        // The callback is called once, so the value is not set yet.
         let _ = there.set(started.elapsed());
     });
     (party, link)

@@ -1,4 +1,4 @@
-//! The sizes of the circuits beside those of the paper.
+//! The sizes of the circuits, compared with the paper's.
 
 use serde_json::{Value, json};
 use transpute::{Circuit, CircuitError, Program};
@@ -8,7 +8,7 @@ use crate::{
     division::{Division, WIDTHS},
 };
 
-/// Table 1: gates of multiplication, by width. The compiler could not build it for 128 bits.
+/// Gates of multiplication by width, from Table 1. The paper's compiler failed for 128 bits.
 const TABLE_1: [(usize, u32); 6] = [
     (8, 430),
     (16, 1_622),
@@ -18,8 +18,8 @@ const TABLE_1: [(usize, u32); 6] = [
     (64, 24_902),
 ];
 
-/// Table 2: gates of division, by width. The compiler could not build it for 32 bits and did not try
-/// wider ones.
+/// Gates of division by width, from Table 2. The paper's compiler failed for 32 bits and was not
+/// tried for more.
 const TABLE_2: [(usize, u32); 6] = [
     (8, 971),
     (12, 1_379),
@@ -29,12 +29,12 @@ const TABLE_2: [(usize, u32); 6] = [
     (28, 16_665),
 ];
 
-/// The gates of a circuit, constants and negations folded away.
+/// The gates of a circuit after constant folding and removal of negations.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Gates {
-    /// What costs bytes and time.
+    /// AND gates, which cost bytes and time.
     pub(crate) and: u64,
-    /// What costs neither.
+    /// XOR gates, which are free.
     pub(crate) xor: u64,
 }
 
@@ -48,7 +48,7 @@ impl Gates {
     }
 }
 
-/// The circuits for one width.
+/// A line of a table: the circuits of one width.
 struct Line {
     width: usize,
     unsigned: Gates,
@@ -62,7 +62,7 @@ fn divide(width: usize, signed: bool) -> Result<Circuit, CircuitError> {
     circuit::division(Division::of_width(width, signed))
 }
 
-/// The name of a table, what makes its circuits, and what the paper has.
+/// The name of a table, the function that builds its circuits, and the paper's numbers.
 type Source = (&'static str, Make, &'static [(usize, u32)]);
 
 const TABLES: [Source; 2] = [
@@ -84,10 +84,10 @@ fn lines(make: Make, published: &[(usize, u32)]) -> Result<Vec<Line>, CircuitErr
         .collect()
 }
 
-/// Returns both tables, in lines.
+/// Returns the lines of both tables.
 ///
 /// # Errors
-/// [`CircuitError`] for a circuit too large to be represented.
+/// [`CircuitError`] if a circuit is too large.
 pub(crate) fn tables(as_json: bool) -> Result<Vec<String>, CircuitError> {
     let mut object = serde_json::Map::new();
     let mut text = Vec::new();
@@ -95,7 +95,7 @@ pub(crate) fn tables(as_json: bool) -> Result<Vec<String>, CircuitError> {
         let lines = lines(make, published)?;
         object.insert(name.to_owned(), lines.iter().map(Line::json).collect());
         text.push(format!(
-            "Gates of {name}, addition of the shares included; the paper's Table {} beside it",
+            "Gates of {name}, including the addition of the shares, compared with the paper's Table {}",
             index + 1
         ));
         text.push(format!(
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_readme_has_these_numbers() {
+    fn the_readme_has_the_numbers_of_gates() {
         let [multiplication, division] =
             TABLES.map(|(_, make, published)| lines(make, published).unwrap());
         for (one, other) in multiplication.iter().zip(&division) {
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// Writes a number below a million with a comma.
+    /// Formats a number below a million with a comma.
     fn grouped(number: u64) -> String {
         match number {
             0..1_000 => number.to_string(),
@@ -183,7 +183,8 @@ mod tests {
     fn division_has_about_three_halves_of_the_square_of_the_width() {
         for line in lines(divide, &TABLE_2).unwrap() {
             let n = line.width as u64;
-            // Both reconstructions, the steps, the bits of the divisor, and 1 for each late step.
+            // The reconstruction of both numbers, the steps, the divisor's bits, and one gate for
+            // each late step.
             let expected = 2 * (n - 1) + n * (n + 1) / 2 + n * n + 4 * n;
             assert!(
                 line.unsigned.and <= expected,

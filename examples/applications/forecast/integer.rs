@@ -1,4 +1,4 @@
-//! Signed integers of any size: shares, quotients, and what the baselines compute in the clear.
+//! Signed integers of any size, for shares, quotients and the plain computations of the baselines.
 
 use std::{cmp::Ordering, fmt, str::FromStr};
 
@@ -8,30 +8,29 @@ use thiserror::Error;
 use transpute::Bits;
 use zeroize::Zeroize;
 
-/// More digits than any number of this program has: 4,096 bits.
+/// Maximum number of decimal digits, about 4,096 bits: more than any number of this program has.
 const MAX_DIGITS: usize = 1_234;
 
-/// A signed integer, wiped on drop.
+/// A signed integer, zeroized on drop.
 ///
-/// Operations take a time that depends on the values. Peers see no more of that than of the time
-/// which a whole protocol takes.
+/// Operations are not constant-time. A peer can observe only the total time of a protocol.
 #[derive(Clone)]
 pub(crate) struct Integer {
     /// Never set for zero.
     negative: bool,
-    /// Without leading zero limbs, but for the first.
+    /// Without leading zero limbs, except for the first limb.
     magnitude: BoxedUint,
 }
 
-/// Text that is no integer.
+/// The error for text that is not an integer.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[error("{found:?} is no whole number of at most {MAX_DIGITS} digits")]
+#[error("expected a whole number of at most {MAX_DIGITS} digits, found {found:?}")]
 pub(crate) struct NotAnInteger {
     found: String,
 }
 
 impl Integer {
-    /// Makes an integer of its magnitude and whether it is below zero.
+    /// Creates an integer from its sign and magnitude.
     pub(crate) fn new(negative: bool, magnitude: &BoxedUint) -> Self {
         let magnitude = trimmed(magnitude);
         Self {
@@ -50,7 +49,7 @@ impl Integer {
         Self::from(1).shifted_left(exponent)
     }
 
-    /// Draws an integer from 0 to below 2 to the power of `bits`.
+    /// Returns a random integer from 0 to 2^`bits` - 1.
     pub(crate) fn random(bits: u32, rng: &mut (impl CryptoRng + ?Sized)) -> Self {
         if bits == 0 {
             return Self::zero();
@@ -58,7 +57,7 @@ impl Integer {
         Self::new(false, &BoxedUint::random_bits(rng, bits))
     }
 
-    /// Reads the bits of a number, the least significant first, in two's complement if `signed`.
+    /// Parses bits, least significant first, in two's complement if `signed`.
     pub(crate) fn from_bits(bits: &Bits, signed: bool) -> Self {
         let width = u32::try_from(bits.len()).unwrap_or(u32::MAX);
         let words = bits.as_words().iter().copied();
@@ -72,9 +71,9 @@ impl Integer {
         value
     }
 
-    /// Returns the low `width` bits in two's complement, the least significant first.
+    /// Returns the low `width` bits in two's complement, least significant first.
     pub(crate) fn to_bits(&self, width: usize) -> Bits {
-        // Complement and add one, for numbers below zero.
+        // For negative numbers: complement, then add one.
         let mut carry = self.negative;
         (0..width)
             .map(|i| {
@@ -94,32 +93,32 @@ impl Integer {
         index < self.magnitude.bits_precision() && self.magnitude.bit_vartime(index)
     }
 
-    /// Returns the number of bits of the magnitude; 0 has none.
+    /// Returns the number of significant bits of the magnitude; 0 for zero.
     pub(crate) fn bits(&self) -> u32 {
         self.magnitude.bits_vartime()
     }
 
-    /// Says whether it is 0.
+    /// Returns whether the number is 0.
     pub(crate) fn is_zero(&self) -> bool {
         is_zero(&self.magnitude)
     }
 
-    /// Says whether it is below 0.
+    /// Returns whether the number is negative.
     pub(crate) fn is_negative(&self) -> bool {
         self.negative
     }
 
-    /// Returns the magnitude as a number.
+    /// Returns the magnitude.
     pub(crate) fn magnitude(&self) -> Self {
         Self::new(false, &self.magnitude)
     }
 
-    /// Returns the number with the opposite sign, if `condition`.
+    /// Returns the negated number if `condition`, otherwise the number.
     pub(crate) fn negated_if(&self, condition: bool) -> Self {
         Self::new(self.negative ^ condition, &self.magnitude)
     }
 
-    /// Returns the sum.
+    /// Returns the sum of both numbers.
     pub(crate) fn plus(&self, other: &Self) -> Self {
         let (a, b) = (&self.magnitude, &other.magnitude);
         if self.negative == other.negative {
@@ -131,12 +130,12 @@ impl Integer {
         }
     }
 
-    /// Returns the difference.
+    /// Returns the difference of both numbers.
     pub(crate) fn minus(&self, other: &Self) -> Self {
         self.plus(&other.negated_if(true))
     }
 
-    /// Returns the product.
+    /// Returns the product of both numbers.
     pub(crate) fn times(&self, other: &Self) -> Self {
         Self::new(
             self.negative ^ other.negative,
@@ -144,14 +143,14 @@ impl Integer {
         )
     }
 
-    /// Returns the product with 2 to the power of `distance`.
+    /// Returns the number times 2^`distance`.
     pub(crate) fn shifted_left(&self, distance: u32) -> Self {
         let room = self.magnitude.bits_precision().saturating_add(distance);
         let wide = (&self.magnitude).resize_unchecked(room);
         Self::new(self.negative, &wide.unbounded_shl_vartime(distance))
     }
 
-    /// Returns the quotient by 2 to the power of `distance`, rounded down.
+    /// Returns the number divided by 2^`distance`, rounded down.
     pub(crate) fn shifted_right(&self, distance: u32) -> Self {
         let up = match self.negative {
             true => Self::power_of_two(distance).minus(&Self::from(1)),
@@ -162,7 +161,7 @@ impl Integer {
         Self::new(self.negative, &shifted)
     }
 
-    /// Returns the quotient, rounded toward zero, and the remainder; nothing for the divisor 0.
+    /// Returns the quotient, rounded toward zero, and the remainder; `None` for the divisor 0.
     pub(crate) fn divided_by(&self, divisor: &Self) -> Option<(Self, Self)> {
         let by = NonZero::new(divisor.magnitude.clone()).into_option()?;
         let (quotient, remainder) = self.magnitude.div_rem_vartime(&by);
@@ -172,7 +171,7 @@ impl Integer {
         ))
     }
 
-    /// Returns what is left modulo `modulus`, from 0 to below it, with its precision.
+    /// Returns the residue modulo `modulus`, with the modulus' precision.
     pub(crate) fn modulo(&self, modulus: &NonZero<BoxedUint>) -> BoxedUint {
         let rest = self.magnitude.rem_vartime(modulus);
         match self.negative && !is_zero(&rest) {
@@ -181,8 +180,7 @@ impl Integer {
         }
     }
 
-    /// Returns the number that `residue` stands for modulo `modulus` if the upper half of the range
-    /// stands for numbers below zero.
+    /// Returns the integer of a residue, whose upper half represents negative numbers.
     pub(crate) fn centred(residue: &BoxedUint, modulus: &NonZero<BoxedUint>) -> Self {
         let value = Self::new(false, residue);
         let modulus = Self::new(false, modulus.as_ref());
@@ -192,7 +190,7 @@ impl Integer {
         }
     }
 
-    /// Returns the magnitude as `len` bytes, the least significant first; nothing if it is longer.
+    /// Returns the magnitude as `len` bytes, little-endian; `None` if it is longer.
     pub(crate) fn to_le_bytes(&self, len: usize) -> Option<Vec<u8>> {
         let mut bytes = self.magnitude.to_le_bytes().into_vec();
         if bytes.iter().skip(len).any(|&byte| byte != 0) {
@@ -203,7 +201,7 @@ impl Integer {
         Some(bytes)
     }
 
-    /// Reads a magnitude, the least significant byte first.
+    /// Parses a little-endian magnitude.
     pub(crate) fn from_le_bytes(negative: bool, bytes: &[u8]) -> Self {
         if bytes.is_empty() {
             return Self::zero();
@@ -211,8 +209,8 @@ impl Integer {
         Self::new(negative, &BoxedUint::from_le_slice_vartime(bytes))
     }
 
-    /// Writes the number divided by 2 to the power of `fraction` with `digits` digits after the
-    /// point, rounded toward zero.
+    /// Formats the number divided by 2^`fraction` with `digits` decimal places, rounded toward
+    /// zero.
     pub(crate) fn to_decimal(&self, fraction: u32, digits: usize) -> String {
         let scale = (0..digits).fold(Self::from(1), |scale, _| scale.times(&Self::from(10)));
         let scaled = self.magnitude().times(&scale).shifted_right(fraction);
@@ -227,7 +225,7 @@ impl Integer {
     }
 }
 
-/// Drops leading zero limbs: magnitudes would grow with each operation.
+/// Drops leading zero limbs. Otherwise magnitudes would grow with each operation.
 fn trimmed(magnitude: &BoxedUint) -> BoxedUint {
     if magnitude.nlimbs() == 0 {
         return BoxedUint::zero();
@@ -289,7 +287,7 @@ impl fmt::Display for Integer {
 }
 
 impl fmt::Debug for Integer {
-    /// Values may be private inputs.
+    /// Omits the value, which may be a private input.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Integer({} bits)", self.bits())
     }
@@ -323,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_numbers_or_refused() {
+    fn only_decimal_integers_are_parsed() {
         for text in ["0", "7", "-1", "340282366920938463463374607431768211456"] {
             assert_eq!(text.parse::<Integer>().unwrap().to_string(), text);
         }
@@ -335,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_are_cut_not_rounded() {
+    fn decimals_are_truncated() {
         let value = Integer::from(-7);
         assert_eq!(value.to_decimal(1, 2), "-3.50");
         assert_eq!(value.to_decimal(3, 2), "-0.87");
@@ -350,7 +348,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arithmetic_is_that_of_machine_integers(a: i64, b: i64, distance in 0_u32..60) {
+        fn arithmetic_equals_that_of_machine_integers(a: i64, b: i64, distance in 0_u32..60) {
             let [wide_a, wide_b] = [a, b].map(i128::from);
             let [x, y] = [wide_a, wide_b].map(Integer::from);
             prop_assert_eq!(x.plus(&y), Integer::from(wide_a + wide_b));
@@ -374,7 +372,7 @@ mod tests {
         }
 
         #[test]
-        fn bits_and_bytes_give_the_number_back(a: i64) {
+        fn bits_and_bytes_are_parsed_back_to_the_number(a: i64) {
             let x = Integer::from(i128::from(a));
             for width in [64, 65, 128, 200] {
                 prop_assert_eq!(&Integer::from_bits(&x.to_bits(width), true), &x);
@@ -385,7 +383,7 @@ mod tests {
         }
 
         #[test]
-        fn halves_of_a_residue_class_are_the_signs(a in -500_i128..500) {
+        fn the_upper_half_of_residues_is_negative(a in -500_i128..500) {
             let modulus = NonZero::new(BoxedUint::from(1001_u32)).unwrap();
             let x = Integer::from(a);
             prop_assert_eq!(Integer::centred(&x.modulo(&modulus), &modulus), x);

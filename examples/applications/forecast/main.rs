@@ -1,9 +1,9 @@
-//! Collaborative forecasting: two parties average a time series, and divide, over shares that tell
-//! neither anything.
+//! Collaborative forecasting. Two parties average a time series and divide numbers, given additive
+//! shares that reveal nothing to either of them.
 //!
-//! It does what Blanton's *Empirical Evaluation of Secure Two-Party Computation Models* (CERIAS TR 2005-58)
-//! measures, in all three ways: a garbled circuit, and the two problem-specific protocols that the paper
-//! compares circuits with. See README.md.
+//! Implements what Blanton's *Empirical Evaluation of Secure Two-Party Computation Models* (CERIAS
+//! TR 2005-58) measures, in all three ways: a garbled circuit, and the two special-purpose
+//! protocols that the paper compares with. See README.md.
 //!
 //! ```text
 //! cargo run --release --bin forecast -- gates
@@ -18,7 +18,7 @@ mod division;
 mod fast;
 mod garbled;
 mod gates;
-mod greeting;
+mod handshake;
 mod integer;
 mod newton;
 mod paillier;
@@ -35,15 +35,15 @@ use rand::rngs::StdRng;
 use transpute::{Bits, Role};
 use transpute_examples::{Place, causes};
 
-use args::{Args, Command, How, of_role};
+use args::{Args, Command, ComputeArgs, of_role};
 use division::{Approach, Division, Shares};
 use integer::Integer;
 use report::Report;
 
-/// Bits of a number of observations.
+/// Number of bits of a number of observations.
 const OBSERVATION_BITS: usize = 32;
 
-/// Bits after the point of an average, unless others are asked for.
+/// Number of fraction bits of an average, unless others are given.
 const AVERAGE_FRACTION: usize = 16;
 
 #[tokio::main(flavor = "current_thread")]
@@ -62,85 +62,85 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Does what was asked for; returns the lines to print.
+/// Runs the command and returns the lines to print.
 ///
 /// # Errors
-/// Whatever is wrong with the arguments, the peer or the way to it.
+/// Errors of arguments, files, the connection and the protocol.
 async fn run(args: Args) -> Result<Vec<String>, Box<dyn Error>> {
     match args.command {
         Command::Gates { json } => Ok(gates::tables(json)?),
-        Command::Divide(asked) => divide(asked).await,
-        Command::Average(asked) => average(asked).await,
-        Command::Split(asked) => split(&asked).map(|()| Vec::new()),
+        Command::Divide(args) => divide(args).await,
+        Command::Average(args) => average(args).await,
+        Command::Split(args) => split(&args).map(|()| Vec::new()),
     }
 }
 
-async fn divide(asked: args::Divide) -> Result<Vec<String>, Box<dyn Error>> {
-    let how = asked.how;
+async fn divide(args: args::Divide) -> Result<Vec<String>, Box<dyn Error>> {
+    let how = args.how;
     let division = Division {
-        fraction: how.fraction.unwrap_or(asked.width),
-        ..Division::of_width(asked.width, how.signed)
+        fraction: how.fraction.unwrap_or(args.width),
+        ..Division::of_width(args.width, how.signed)
     };
     let shares = for_parties(&how.place, |role| {
-        let [dividend, divisor] = match asked.sample {
+        let [dividend, divisor] = match args.sample {
             Some(sample) => sample.shares(&division, role),
             None => [
-                of_role(&how.place, "--dividend", &asked.dividend, role)?.clone(),
-                of_role(&how.place, "--divisor", &asked.divisor, role)?.clone(),
+                of_role(&how.place, "--dividend", &args.dividend, role)?.clone(),
+                of_role(&how.place, "--divisor", &args.divisor, role)?.clone(),
             ],
         };
         for share in [&dividend, &divisor] {
-            series::check_share(share, asked.width)?;
+            series::check_share(share, args.width)?;
         }
         Ok(Shares { dividend, divisor })
     })?;
     quotient("quotient", &how, division, &shares).await
 }
 
-async fn average(asked: args::Average) -> Result<Vec<String>, Box<dyn Error>> {
-    let how = asked.how;
+async fn average(args: args::Average) -> Result<Vec<String>, Box<dyn Error>> {
+    let how = args.how;
     let place = &how.place;
-    let weights = series::weights(&asked.weights)?;
-    let periods = |values: usize| match (asked.periods, weights.len()) {
+    let weights = series::weights(&args.weights)?;
+    let periods = |values: usize| match (args.periods, weights.len()) {
         (Some(periods), 0) => Ok(periods),
         (Some(periods), weights) if periods != weights => {
-            Err(format!("{weights} weights for {periods} periods"))
+            Err(format!("expected {periods} weights, found {weights}"))
         }
         (_, 0) => Ok(values),
         (_, weights) => Ok(weights),
     };
     let values = for_parties(place, |role| {
-        let values = series::read(of_role(place, "--values", &asked.values, role)?)?;
+        let values = series::read(of_role(place, "--values", &args.values, role)?)?;
         let periods = periods(values.len())?;
         let values = series::last(values, periods)?;
         for value in &values {
-            series::check_share(value, asked.width)?;
+            series::check_share(value, args.width)?;
         }
         Ok(values)
     })?;
     let periods = values.iter().flatten().map(Vec::len).next().unwrap_or(0);
     let fraction = how.fraction.unwrap_or(AVERAGE_FRACTION);
-    if !asked.weight_shares.is_empty() {
+    if !args.weight_shares.is_empty() {
         let weights = for_parties(place, |role| {
-            let file = of_role(place, "--weight-shares", &asked.weight_shares, role)?;
+            let file = of_role(place, "--weight-shares", &args.weight_shares, role)?;
             let weights = series::last(series::read(file)?, periods)?;
             for weight in &weights {
-                series::check_share(weight, asked.weight_width)?;
+                series::check_share(weight, args.weight_width)?;
             }
             Ok(weights)
         })?;
         let average = circuit::Average {
             periods,
-            value: asked.width,
-            weight: asked.weight_width,
+            value: args.width,
+            weight: args.weight_width,
             fraction,
             signed: how.signed,
         };
         return weighted(&how, average, &values, &weights).await;
     }
 
-    // Each party's part of the sum is its own affair: the values and weights that both know need no
-    // circuit.
+    // Each party computes its part of the sum alone: the product of a share with a known weight
+    // needs no circuit.
     let weights = match weights.is_empty() {
         true => vec![Integer::from(1); periods],
         false => weights,
@@ -150,12 +150,12 @@ async fn average(asked: args::Average) -> Result<Vec<String>, Box<dyn Error>> {
         return Err("the weights are all 0".into());
     }
     let carries = total.bits() as usize;
-    let divisor = match asked.observations.is_empty() {
+    let divisor = match args.observations.is_empty() {
         true => carries,
         false => OBSERVATION_BITS,
     };
     let division = Division {
-        dividend: asked.width + carries,
+        dividend: args.width + carries,
         divisor: divisor + usize::from(how.signed),
         fraction,
         signed: how.signed,
@@ -164,8 +164,8 @@ async fn average(asked: args::Average) -> Result<Vec<String>, Box<dyn Error>> {
         let own = values[index(role)].iter().flatten();
         let products = own.zip(&weights).map(|(value, weight)| value.times(weight));
         let dividend = products.fold(Integer::zero(), |sum, product| sum.plus(&product));
-        let divisor = match (asked.observations.is_empty(), role) {
-            (false, _) => of_role(place, "--observations", &asked.observations, role)?.clone(),
+        let divisor = match (args.observations.is_empty(), role) {
+            (false, _) => of_role(place, "--observations", &args.observations, role)?.clone(),
             (true, Role::Garbler) => total.clone(),
             (true, Role::Evaluator) => Integer::zero(),
         };
@@ -175,9 +175,9 @@ async fn average(asked: args::Average) -> Result<Vec<String>, Box<dyn Error>> {
     quotient("average", &how, division, &shares).await
 }
 
-/// Averages with weights that neither party knows.
+/// Computes an average with weights that neither party knows.
 async fn weighted(
-    how: &How,
+    how: &ComputeArgs,
     average: circuit::Average,
     values: &[Option<Vec<Integer>>; 2],
     weights: &[Option<Vec<Integer>>; 2],
@@ -203,14 +203,14 @@ async fn weighted(
     Ok(lines(how, "average", reports))
 }
 
-/// Divides, as asked for.
+/// Divides with the chosen approach.
 async fn quotient(
     what: &str,
-    how: &How,
+    how: &ComputeArgs,
     division: Division,
     shares: &[Option<Shares>; 2],
 ) -> Result<Vec<String>, Box<dyn Error>> {
-    // Those of a party that is elsewhere are not asked for.
+    // The shares of a party in another process are never used.
     let of = |role| {
         shares[index(role)].clone().unwrap_or(Shares {
             dividend: Integer::zero(),
@@ -238,7 +238,7 @@ async fn quotient(
     Ok(lines(how, what, reports))
 }
 
-fn lines(how: &How, what: &str, reports: impl Iterator<Item = Report>) -> Vec<String> {
+fn lines(how: &ComputeArgs, what: &str, reports: impl Iterator<Item = Report>) -> Vec<String> {
     reports
         .map(|report| match how.json {
             true => report.json(),
@@ -247,17 +247,17 @@ fn lines(how: &How, what: &str, reports: impl Iterator<Item = Report>) -> Vec<St
         .collect()
 }
 
-fn split(asked: &args::Split) -> Result<(), Box<dyn Error>> {
+fn split(args: &args::Split) -> Result<(), Box<dyn Error>> {
     let mut rng: StdRng = rand::make_rng();
     let mut parts = [const { Vec::new() }; 2];
-    for value in series::read(&asked.values)? {
-        series::check_width("a value", &value, asked.width, asked.signed)?;
-        let shares = series::split(&value, asked.width, &mut rng);
+    for value in series::read(&args.values)? {
+        series::check_width("a value", &value, args.width, args.signed)?;
+        let shares = series::split(&value, args.width, &mut rng);
         for (part, share) in parts.iter_mut().zip(shares) {
             part.push(share);
         }
     }
-    for (path, part) in asked.out.iter().zip(&parts) {
+    for (path, part) in args.out.iter().zip(&parts) {
         series::write(path, part)?;
     }
     Ok(())
@@ -270,7 +270,7 @@ fn index(role: Role) -> usize {
     }
 }
 
-/// Makes something for each party that is here, at the index of its role.
+/// Calls a function for each party in this process. The results are indexed by role.
 fn for_parties<T>(
     place: &Place,
     mut make: impl FnMut(Role) -> Result<T, Box<dyn Error>>,

@@ -1,26 +1,31 @@
-//! The Newton-based two-party division: protocol 4 of reference [3] of the paper, as far as the paper
-//! tells it.
+//! Newton-based two-party division: protocol 4 of the paper's reference [3], as far as the paper
+//! describes it.
 //!
-//! With `N = 2^(2 l - 1)` the parties compute shares of the reciprocal `z = N / y` modulo the modulus of
-//! the encryption, by `z' = 2 z - ceil(z^2 y / N)`, and then of the quotient `x z / N`:
+//! With `N = 2^(2 l - 1)`, the parties compute shares of the reciprocal `z = N / y` modulo the
+//! modulus of the encryption, by `z' = 2 z - ceil(z^2 y / N)`. Then they compute shares of the
+//! quotient `x z / N`:
 //!
-//! 1. A garbled circuit tells both the number of significant bits of the divisor, and so the first
-//!    estimate. The paper compares the numbers of bits of the two shares, which is enough where both have
-//!    the same sign, and says what else takes: to add them. That is done here.
-//! 2. Each iteration multiplies shares under encryption, one round trip, and scales the product down, a
-//!    second one with one oblivious transfer: the parties need to know how often the sum of their shares
-//!    wraps, which one half of the evaluator's share and the garbler's share tell.
-//! 3. So is the quotient made of dividend and reciprocal, and its shares are exchanged.
+//! 1. A garbled circuit reveals to both the number of significant bits of the divisor, which gives
+//!    the first estimate. The paper compares the lengths of the two shares, which suffices if both
+//!    have the same sign. Otherwise it proposes to add them, and the circuit does that.
+//! 2. Each iteration multiplies shares under encryption, in one round trip. It scales the product
+//!    down in a second one, with one oblivious transfer. For scaling, the parties need the number
+//!    of times that the sum of their shares wraps around. That depends on the half of the range
+//!    with the evaluator's share, and on the garbler's share.
+//! 3. The quotient is computed from dividend and reciprocal in the same way, and its shares are
+//!    exchanged.
 //!
-//! What the paper leaves to [3] is ours: all products of an iteration in one message, and the scaling in
-//! detail. Two refinements of ours: the first estimate is 4/3 of the paper's, which is off by a third at
-//! most instead of a half and saves an iteration, and the first iteration needs no encryption, because
-//! the estimate is public. The paper has about `log l` iterations for a quotient without bits after
-//! the point; here it has as many as the numbers have and may be off by one in the last of them.
+//! The paper refers to [3] for the rest; here it is our own: all products of an iteration in one
+//! message, and the details of scaling. There are two refinements. The first estimate is 4/3 of the
+//! paper's: its error is at most a third instead of a half, which saves an iteration. The first
+//! iteration needs no encryption, because the estimate is public. The paper has about `log l`
+//! iterations for a quotient without fraction bits. Here it has as many fraction bits as the
+//! numbers have bits, and may be off by one in the last bit.
 //!
-//! # What leaks
-//! Beyond the quotient, both **semi-honest parties** learn the number of significant bits of the divisor
-//! and, where numbers have signs, its sign. All else is masked with numbers drawn from the whole range.
+//! # Leakage
+//! In addition to the quotient, both **semi-honest parties** learn the number of significant bits
+//! of the divisor and, for signed numbers, its sign. Everything else is masked with numbers drawn
+//! from the whole range.
 
 use std::sync::Arc;
 
@@ -33,7 +38,7 @@ use transpute::{
 use zeroize::Zeroizing;
 
 use crate::{
-    baseline::Side,
+    baseline::PartyState,
     circuit,
     division::{Division, Quotient, to_u32},
     integer::Integer,
@@ -41,24 +46,26 @@ use crate::{
     wire::{Kind, ProtocolError},
 };
 
-/// Bits by which the reciprocal is more exact than it has to be, because scaling rounds.
+/// Number of additional bits of the reciprocal's precision, because scaling rounds.
 const GUARD_BITS: u32 = 3;
 
-/// The longest message of a garbled circuit of at most [`MAX_BITS`](crate::division::MAX_BITS) bits.
+/// Maximum length of a message of a garbled circuit for [`MAX_BITS`](crate::division::MAX_BITS)
+/// bits.
 const MAX_GARBLED: usize = 1 << 20;
 
-/// The exponent of `N`.
+/// Returns the exponent of `N`.
 fn scale_bits(division: &Division) -> u32 {
     2 * (to_u32(division.width().max(division.fraction)) + GUARD_BITS) - 1
 }
 
-/// Returns the shortest key for a division, in bits: a product keeps below a quarter of the modulus.
+/// Returns the minimum length of the key for a division, in bits. A product stays below a quarter
+/// of the modulus.
 pub(crate) fn key_bits(division: &Division) -> u32 {
     2 * scale_bits(division) + 6
 }
 
-/// Returns the number of iterations: the error of the reciprocal is a third at first and is squared by
-/// each, until it is less than a quarter of the last bit of any quotient.
+/// Returns the number of iterations. The error of the reciprocal is a third at first, and each
+/// iteration squares it, until it is less than a quarter of the quotient's last bit.
 pub(crate) fn iterations(division: &Division) -> u32 {
     let needed = f64::from(to_u32(division.width() + division.fraction) + 2);
     let good_bits = |iterations: u32| 3_f64.log2() * 2_f64.powi(iterations.cast_signed());
@@ -68,116 +75,135 @@ pub(crate) fn iterations(division: &Division) -> u32 {
 /// A share modulo the modulus of the encryption.
 type Share = Zeroizing<BoxedUint>;
 
-/// What a party computes with.
-struct Work<'a> {
-    side: &'a mut Side,
+/// The state of a party.
+struct Computation<'a> {
+    state: &'a mut PartyState,
     key: &'a PublicKey,
-    /// How many oblivious transfers there were.
+    /// Number of oblivious transfers so far.
     transfers: u64,
 }
 
-/// What both parties know of the divisor.
+/// The public information about the divisor.
 struct Estimate {
-    /// The first reciprocal, of the magnitude.
+    /// The first estimate of the magnitude's reciprocal.
     reciprocal: Integer,
     is_negative: bool,
 }
 
-/// The side of the party with the key.
+/// Runs the party with the key.
 ///
 /// # Errors
-/// [`ProtocolError`].
-pub(crate) async fn evaluator(side: &mut Side, key: &SecretKey) -> Result<Quotient, ProtocolError> {
-    let mut work = Work::new(side, key.public());
-    let Some(estimate) = work.estimate(Role::Evaluator).await? else {
+/// [`ProtocolError`] if the link fails or the peer violates the protocol.
+pub(crate) async fn evaluator(
+    state: &mut PartyState,
+    key: &SecretKey,
+) -> Result<Quotient, ProtocolError> {
+    let mut computation = Computation::new(state, key.public());
+    let Some(estimate) = computation.estimate(Role::Evaluator).await? else {
         return Ok(Quotient::DivisorIsZero);
     };
-    let division = work.side.task.division;
-    let divisor = work.side.shares.divisor.negated_if(estimate.is_negative);
-    let y = work.share(&divisor);
-    let mut z = work.share(&estimate.reciprocal);
-    let encrypted_y = work.encrypt(&y);
+    let division = computation.state.task.division;
+    let divisor = computation
+        .state
+        .shares
+        .divisor
+        .negated_if(estimate.is_negative);
+    let y = computation.share(&divisor);
+    let mut z = computation.share(&estimate.reciprocal);
+    let encrypted_y = computation.encrypt(&y);
     for round in 0..iterations(&division) {
-        let square = work.times(&z, &z);
-        let own = work.times(&square, &y);
+        let square = computation.times(&z, &z);
+        let own = computation.times(&square, &y);
         let product = if round == 0 {
             own
         } else {
-            // z^2 y with z = z1 + z2 and y = y1 + y2: the garbler knows the factors of each of these.
-            let mixed = work.times(&z, &y);
-            let [cube, square, mixed, z] = [&own, &square, &mixed, &z].map(|n| work.encrypt(n));
-            let message = work.key.write(&[&cube, &square, &mixed, &z, &encrypted_y]);
-            work.product(key, message).await?
+            // z^2 y with z = z1 + z2 and y = y1 + y2: the garbler knows the other factor of each of
+            // these terms.
+            let mixed = computation.times(&z, &y);
+            let [cube, square, mixed, z] =
+                [&own, &square, &mixed, &z].map(|n| computation.encrypt(n));
+            let message = computation
+                .key
+                .write(&[&cube, &square, &mixed, &z, &encrypted_y]);
+            computation.product(key, message).await?
         };
-        let scaled = work
+        let scaled = computation
             .scale_as_evaluator(&product, scale_bits(&division))
             .await?;
-        // What is taken off is no less than the true value, by two at most.
-        let scaled = work.plus(&scaled, &work.share(&Integer::from(2)));
-        z = work.minus(&work.plus(&z, &z), &scaled);
+        // The subtracted number must not be less than the exact one. Adding 2 ensures that, because
+        // scaling is too low by at most 2.
+        let scaled = computation.plus(&scaled, &computation.share(&Integer::from(2)));
+        z = computation.minus(&computation.plus(&z, &z), &scaled);
     }
-    let x = work.share(&work.side.shares.dividend);
-    let own = work.times(&x, &z);
-    let encrypted = [&x, &z].map(|n| work.encrypt(n));
-    let message = work.key.write(&[&encrypted[0], &encrypted[1]]);
-    let product = work.product(key, message).await?;
-    let product = work.plus(&product, &own);
+    let x = computation.share(&computation.state.shares.dividend);
+    let own = computation.times(&x, &z);
+    let encrypted = [&x, &z].map(|n| computation.encrypt(n));
+    let message = computation.key.write(&[&encrypted[0], &encrypted[1]]);
+    let product = computation.product(key, message).await?;
+    let product = computation.plus(&product, &own);
     let distance = scale_bits(&division) - to_u32(division.fraction);
-    let scaled = work.scale_as_evaluator(&product, distance).await?;
-    // Scaling is one too low about half of the time.
-    let share = work.plus(&scaled, &work.share(&Integer::from(1)));
-    work.open(&share, &estimate).await
+    let scaled = computation.scale_as_evaluator(&product, distance).await?;
+    // Scaling is too low by one about half of the time.
+    let share = computation.plus(&scaled, &computation.share(&Integer::from(1)));
+    computation.open(&share, &estimate).await
 }
 
-/// The side of the other party.
+/// Runs the party without the key.
 ///
 /// # Errors
-/// [`ProtocolError`].
-pub(crate) async fn garbler(side: &mut Side, key: &PublicKey) -> Result<Quotient, ProtocolError> {
-    let mut work = Work::new(side, key);
-    let Some(estimate) = work.estimate(Role::Garbler).await? else {
+/// [`ProtocolError`] if the link fails or the peer violates the protocol.
+pub(crate) async fn garbler(
+    state: &mut PartyState,
+    key: &PublicKey,
+) -> Result<Quotient, ProtocolError> {
+    let mut computation = Computation::new(state, key);
+    let Some(estimate) = computation.estimate(Role::Garbler).await? else {
         return Ok(Quotient::DivisorIsZero);
     };
-    let division = work.side.task.division;
-    let divisor = work.side.shares.divisor.negated_if(estimate.is_negative);
-    let y = work.share(&divisor);
-    let mut z = work.share(&Integer::zero());
+    let division = computation.state.task.division;
+    let divisor = computation
+        .state
+        .shares
+        .divisor
+        .negated_if(estimate.is_negative);
+    let y = computation.share(&divisor);
+    let mut z = computation.share(&Integer::zero());
     for round in 0..iterations(&division) {
         let product = if round == 0 {
-            let reciprocal = work.share(&estimate.reciprocal);
-            work.times(&work.times(&reciprocal, &reciprocal), &y)
+            let reciprocal = computation.share(&estimate.reciprocal);
+            computation.times(&computation.times(&reciprocal, &reciprocal), &y)
         } else {
-            let [cube, square, mixed, theirs, their_y] = work.receive_factors().await?;
-            let [own_square, twice] = [work.times(&z, &z), work.plus(&z, &z)];
+            let [cube, square, mixed, theirs, their_y] = computation.receive_factors().await?;
+            let [own_square, twice] = [computation.times(&z, &z), computation.plus(&z, &z)];
             let sum = [
                 (&square, &y),
                 (&mixed, &twice),
-                (&theirs, &work.times(&twice, &y)),
+                (&theirs, &computation.times(&twice, &y)),
                 (&their_y, &own_square),
             ];
-            let own = work.times(&own_square, &y);
-            work.answer(Some(cube), &sum, &own).await?
+            let own = computation.times(&own_square, &y);
+            computation.answer(Some(cube), &sum, &own).await?
         };
-        let scaled = work
+        let scaled = computation
             .scale_as_garbler(&product, scale_bits(&division))
             .await?;
-        z = work.minus(&work.plus(&z, &z), &scaled);
+        z = computation.minus(&computation.plus(&z, &z), &scaled);
     }
-    let x = work.share(&work.side.shares.dividend);
-    let [their_x, their_z] = work.receive_factors().await?;
-    let own = work.times(&x, &z);
-    let product = work
+    let x = computation.share(&computation.state.shares.dividend);
+    let [their_x, their_z] = computation.receive_factors().await?;
+    let own = computation.times(&x, &z);
+    let product = computation
         .answer(None, &[(&their_x, &z), (&their_z, &x)], &own)
         .await?;
     let distance = scale_bits(&division) - to_u32(division.fraction);
-    let share = work.scale_as_garbler(&product, distance).await?;
-    work.open(&share, &estimate).await
+    let share = computation.scale_as_garbler(&product, distance).await?;
+    computation.open(&share, &estimate).await
 }
 
-impl<'a> Work<'a> {
-    fn new(side: &'a mut Side, key: &'a PublicKey) -> Self {
+impl<'a> Computation<'a> {
+    fn new(state: &'a mut PartyState, key: &'a PublicKey) -> Self {
         Self {
-            side,
+            state,
             key,
             transfers: 0,
         }
@@ -200,27 +226,33 @@ impl<'a> Work<'a> {
     }
 
     fn encrypt(&mut self, value: &Share) -> Ciphertext {
-        self.key.encrypt(value, &mut self.side.rng)
+        self.key.encrypt(value, &mut self.state.rng)
     }
 
-    /// Makes the first estimate; none for the divisor 0.
+    /// Computes the first estimate; `None` for the divisor 0.
     async fn estimate(&mut self, role: Role) -> Result<Option<Estimate>, ProtocolError> {
-        let division = self.side.task.division;
+        let division = self.state.task.division;
         let width = division.width();
         let circuit = circuit::significant_bits(width, division.signed)?;
         let program = Arc::new(Program::compile(&circuit));
-        let input = self.side.shares.divisor.to_bits(width);
-        let bits = evaluate(self.side, role, program.clone(), input).await?;
+        let input = self.state.shares.divisor.to_bits(width);
+        let bits = evaluate(self.state, role, program.clone(), input).await?;
         let outputs = program.split_outputs(&bits);
         let (count, is_negative) = match (division.signed, &outputs[..]) {
             (false, [count]) => (count, false),
             (true, [count, sign]) => (count, sign.get(0)),
-            _ => return Err(ProtocolError::Value("other outputs than the circuit has")),
+            _ => {
+                return Err(ProtocolError::Value(
+                    "outputs that do not match the circuit",
+                ));
+            }
         };
         let count = count.to_u128().and_then(|count| u32::try_from(count).ok());
         let count = count.filter(|&count| count <= to_u32(width));
         let Some(count) = count else {
-            return Err(ProtocolError::Value("more bits than the divisor has"));
+            return Err(ProtocolError::Value(
+                "a number of bits that exceeds the divisor's",
+            ));
         };
         if count == 0 {
             return Ok(None);
@@ -233,30 +265,31 @@ impl<'a> Work<'a> {
         }))
     }
 
-    /// Sends encrypted factors and decrypts this party's share of the product.
+    /// Sends encrypted factors, and decrypts this party's share of the product.
     async fn product(&mut self, key: &SecretKey, factors: Vec<u8>) -> Result<Share, ProtocolError> {
-        self.side.channel.send(Kind::Shares, &factors).await?;
+        self.state.channel.send(Kind::Shares, &factors).await?;
         let len = self.key.ciphertext_len();
-        let bytes = self.side.channel.receive(Kind::Products, len).await?;
+        let bytes = self.state.channel.receive(Kind::Products, len).await?;
         let [product] = self.key.read(&bytes)?;
         Ok(Zeroizing::new(key.decrypt(&product)))
     }
 
     async fn receive_factors<const N: usize>(&mut self) -> Result<[Ciphertext; N], ProtocolError> {
         let len = N * self.key.ciphertext_len();
-        let bytes = self.side.channel.receive(Kind::Shares, len).await?;
+        let bytes = self.state.channel.receive(Kind::Shares, len).await?;
         Ok(self.key.read(&bytes)?)
     }
 
-    /// Sends `first` plus the sum of products less a mask, encrypted; returns the mask plus `own`.
+    /// Sends the encryption of `first`, plus the sum of products, minus a mask. Returns the mask
+    /// plus `own`.
     async fn answer(
         &mut self,
         first: Option<Ciphertext>,
         sum: &[(&Ciphertext, &Share)],
         own: &Share,
     ) -> Result<Share, ProtocolError> {
-        let mask = Zeroizing::new(self.key.random(&mut self.side.rng));
-        // With randomness of its own, which hides the factors.
+        let mask = Zeroizing::new(self.key.random(&mut self.state.rng));
+        // A fresh encryption, whose randomness hides the factors.
         let mut answer = self.encrypt(&self.minus(&self.share(&Integer::zero()), &mask));
         if let Some(first) = first {
             answer = self.key.add(&answer, &first);
@@ -265,12 +298,12 @@ impl<'a> Work<'a> {
             answer = self.key.add(&answer, &self.key.scale(ciphertext, factor));
         }
         let message = self.key.write(&[&answer]);
-        self.side.channel.send(Kind::Products, &message).await?;
+        self.state.channel.send(Kind::Products, &message).await?;
         Ok(self.plus(&mask, own))
     }
 
-    /// Divides a split number by a power of two, rounding down and then at times once more; the
-    /// evaluator says by oblivious transfer in which half of the range its share is.
+    /// Divides a split number by a power of two, rounded down or one lower. The evaluator selects
+    /// by oblivious transfer the case for the half of the range with its share.
     async fn scale_as_evaluator(
         &mut self,
         share: &Share,
@@ -280,11 +313,11 @@ impl<'a> Work<'a> {
         let modulus = Integer::new(false, self.key.modulus().as_ref());
         let is_upper = value.shifted_left(1) >= modulus;
         let session = self.next_transfer();
-        let (receiver, message) = BaseReceiver::start(&[is_upper], &session, &mut self.side.rng);
-        self.side.channel.send(Kind::Choice, &message).await?;
+        let (receiver, message) = BaseReceiver::start(&[is_upper], &session, &mut self.state.rng);
+        self.state.channel.send(Kind::Choice, &message).await?;
         let len = self.key.message_len();
         let bytes = self
-            .side
+            .state
             .channel
             .receive(Kind::Masked, BASE_SENDER_LEN + 2 * len)
             .await?;
@@ -297,12 +330,12 @@ impl<'a> Work<'a> {
         }
         let offset = Integer::from_le_bytes(false, &chosen);
         if offset >= modulus {
-            return Err(ProtocolError::Value("a share past the modulus"));
+            return Err(ProtocolError::Value("a share that exceeds the modulus"));
         }
         Ok(self.share(&value.shifted_right(distance).plus(&offset)))
     }
 
-    /// The other side: it offers one answer for each half.
+    /// Runs the garbler's side of scaling: it offers one result for each half.
     async fn scale_as_garbler(
         &mut self,
         share: &Share,
@@ -310,13 +343,13 @@ impl<'a> Work<'a> {
     ) -> Result<Share, ProtocolError> {
         let session = self.next_transfer();
         let choice = self
-            .side
+            .state
             .channel
             .receive(Kind::Choice, base_receiver_len(1))
             .await?;
-        let (sender, message) = BaseSender::start(&mut self.side.rng);
+        let (sender, message) = BaseSender::start(&mut self.state.rng);
         let keys = sender.finish(&session, &session, &choice, 1)?;
-        let own = Zeroizing::new(self.key.random(&mut self.side.rng));
+        let own = Zeroizing::new(self.key.random(&mut self.state.rng));
         let value = Integer::new(false, share);
         let modulus = Integer::new(false, self.key.modulus().as_ref());
         let mut bytes = message.to_vec();
@@ -330,46 +363,48 @@ impl<'a> Work<'a> {
             }
             bytes.extend_from_slice(&offset);
         }
-        self.side.channel.send(Kind::Masked, &bytes).await?;
+        self.state.channel.send(Kind::Masked, &bytes).await?;
         Ok(own)
     }
 
-    /// Returns what binds the next oblivious transfer to this run and its place in it.
+    /// Returns a value unique to the next oblivious transfer of this run, to which its keys are
+    /// bound.
     fn next_transfer(&mut self) -> [u8; 32] {
         self.transfers += 1;
         blake3::Hasher::new_derive_key("transpute forecast v1: oblivious transfer")
-            .update(&self.side.session)
+            .update(&self.state.session)
             .update(&self.transfers.to_le_bytes())
             .finalize()
             .into()
     }
 
-    /// Exchanges shares of the quotient.
+    /// Exchanges the shares of the quotient.
     async fn open(
         &mut self,
         share: &Share,
         estimate: &Estimate,
     ) -> Result<Quotient, ProtocolError> {
-        let division = self.side.task.division;
-        self.side
+        let division = self.state.task.division;
+        self.state
             .channel
             .send(Kind::Output, &share.to_le_bytes())
             .await?;
         let len = self.key.message_len();
-        let bytes = self.side.channel.receive(Kind::Output, len).await?;
+        let bytes = self.state.channel.receive(Kind::Output, len).await?;
         let theirs = Integer::from_le_bytes(false, &bytes);
         let sum = self.share(&Integer::new(false, share).plus(&theirs));
         let value = Integer::centred(&sum, self.key.modulus());
-        // One more for what may be off by one.
+        // One more bit, because the result may be off by one.
         if value.bits() > to_u32(division.width() + division.fraction) + 1 {
-            return Err(ProtocolError::Value("a share that makes no quotient"));
+            return Err(ProtocolError::Value("a share that gives no valid quotient"));
         }
         Ok(Quotient::Value(value.negated_if(estimate.is_negative)))
     }
 }
 
-/// Returns how often the sum of two shares of a number, whose magnitude is below a quarter of the
-/// modulus, exceeds it by the modulus: 0 to 2. `is_upper` says in which half the other share is.
+/// Returns how many times the sum of two shares wraps around the modulus: 0 to 2. The magnitude of
+/// their number is below a quarter of the modulus. `is_upper` is whether the other share is in the
+/// upper half.
 fn wraps(is_upper: bool, share: &Integer, modulus: &Integer) -> i128 {
     let fourfold = share.shifted_left(2);
     let first = if is_upper {
@@ -380,7 +415,7 @@ fn wraps(is_upper: bool, share: &Integer, modulus: &Integer) -> i128 {
     i128::from(is_upper) + i128::from(fourfold >= first)
 }
 
-/// Masks a message, or unmasks it.
+/// Masks or unmasks a message.
 fn mask(key: u128, branch: bool, message: &mut [u8]) {
     let mut stream = blake3::Hasher::new_derive_key("transpute forecast v1: transferred share");
     stream
@@ -393,9 +428,9 @@ fn mask(key: u128, branch: bool, message: &mut [u8]) {
     }
 }
 
-/// Evaluates a garbled circuit with this party's input over the channel, both learning the outputs.
+/// Evaluates a garbled circuit over the channel. Both parties learn the outputs.
 async fn evaluate(
-    side: &mut Side,
+    state: &mut PartyState,
     role: Role,
     program: Arc<Program>,
     input: Bits,
@@ -405,7 +440,7 @@ async fn evaluate(
         output: OutputPolicy::Both,
         ..Config::default()
     };
-    let encrypted = side.channel.is_encrypted();
+    let encrypted = state.channel.is_encrypted();
     let call = Call {
         program,
         split,
@@ -424,7 +459,7 @@ async fn evaluate(
             }
         };
         if !outgoing.is_empty() {
-            side.channel.send(Kind::Garbled, &outgoing).await?;
+            state.channel.send(Kind::Garbled, &outgoing).await?;
             outgoing.clear();
         }
         while let Some(event) = connection.next_event() {
@@ -439,7 +474,7 @@ async fn evaluate(
             Progressed::Finished => break,
             Progressed::Idle => {}
         }
-        let bytes = side
+        let bytes = state
             .channel
             .receive_within(Kind::Garbled, 1..=MAX_GARBLED)
             .await?;

@@ -1,7 +1,7 @@
 //! Paillier's additively homomorphic encryption.
 //!
-//! With `g = n + 1` a ciphertext of `m` is `(1 + m n) r^n mod n^2`: the product of ciphertexts has the
-//! sum of the messages, and a power of one has a multiple.
+//! With `g = n + 1`, a ciphertext of `m` is `(1 + m n) r^n mod n^2`. The product of ciphertexts
+//! encrypts the sum of the messages, and a power of a ciphertext encrypts a multiple.
 
 use crypto_bigint::{
     BoxedUint, ConcatenatingMul, ConcatenatingSquare, NonZero, Odd, RandomMod, Resize,
@@ -14,47 +14,46 @@ use zeroize::Zeroizing;
 
 use crate::division::to_u32;
 
-/// The sizes of moduli there are, in bits. Below 2,048 they are no longer secure; below 1,024 they
-/// never were.
+/// The supported sizes of moduli, in bits. Sizes below 2,048 are not secure; the paper's is 1,024.
 pub(crate) const KEY_BITS: std::ops::RangeInclusive<u32> = 128..=4096;
 
-/// Bytes that are no key or no ciphertext.
+/// The error for invalid keys and ciphertexts.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 pub(crate) enum PaillierError {
-    /// A modulus has another length than was agreed.
-    #[error("the modulus has {found} bits instead of {expected}")]
+    /// The modulus has a different length than agreed.
+    #[error("expected a modulus of {expected} bits, found {found}")]
     ModulusLength {
-        /// As agreed, in bits.
+        /// The agreed length, in bits.
         expected: u32,
-        /// As received, in bits.
+        /// The received length, in bits.
         found: u32,
     },
-    /// A modulus is even.
+    /// The modulus is even.
     #[error("the modulus is even")]
     EvenModulus,
-    /// A key size that there is not.
-    #[error("a key of {found} bits, expected a multiple of 64 from {} to {}", KEY_BITS.start(), KEY_BITS.end())]
+    /// The size of the key is not supported.
+    #[error("expected a key size that is a multiple of 64 from {} to {}, found {found}", KEY_BITS.start(), KEY_BITS.end())]
     KeySize {
-        /// What was asked for, in bits.
+        /// The requested size, in bits.
         found: u32,
     },
-    /// A number that no encryption gives.
+    /// The number is not a valid ciphertext.
     #[error("ciphertext {index} is not a unit below the square of the modulus")]
     Ciphertext {
-        /// Its position in the message, from 0.
+        /// The index of the ciphertext in the message, from 0.
         index: usize,
     },
-    /// Ciphertexts of another length than they have.
-    #[error("ciphertexts of {found} bytes instead of {expected}")]
+    /// The ciphertexts have the wrong length.
+    #[error("expected ciphertexts of {expected} bytes, found {found}")]
     Length {
-        /// As agreed, in bytes.
+        /// The expected length, in bytes.
         expected: usize,
-        /// As received, in bytes.
+        /// The received length, in bytes.
         found: usize,
     },
 }
 
-/// Encrypts, and computes with ciphertexts.
+/// The public key, which encrypts and computes with ciphertexts.
 #[derive(Clone)]
 pub(crate) struct PublicKey {
     modulus: NonZero<BoxedUint>,
@@ -66,20 +65,20 @@ pub(crate) struct PublicKey {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ciphertext(BoxedMontyForm);
 
-/// Decrypts.
+/// The secret key, which decrypts.
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct SecretKey {
     public: PublicKey,
-    /// The order of the units modulo n.
+    /// The order of the group of units modulo n, (p - 1)(q - 1).
     order: Zeroizing<BoxedUint>,
-    /// Its inverse modulo n.
+    /// The inverse of `order` modulo n.
     inverse: Zeroizing<BoxedUint>,
 }
 
-/// Checks a size that was asked for or announced.
+/// Checks that a key size is supported.
 ///
 /// # Errors
-/// [`PaillierError::KeySize`].
+/// [`PaillierError::KeySize`] if it is not.
 pub(crate) fn check_bits(bits: u32) -> Result<(), PaillierError> {
     match KEY_BITS.contains(&bits) && bits.is_multiple_of(64) {
         true => Ok(()),
@@ -109,10 +108,10 @@ impl PublicKey {
         })
     }
 
-    /// Reads a modulus of `bits` bits, the least significant byte first.
+    /// Parses a little-endian modulus of `bits` bits.
     ///
     /// # Errors
-    /// [`PaillierError`] for a size that there is not, or other bytes than those of a modulus.
+    /// [`PaillierError`] if the size is not supported or the modulus is invalid.
     pub(crate) fn from_bytes(bits: u32, bytes: &[u8]) -> Result<Self, PaillierError> {
         check_bits(bits)?;
         let found = to_u32(bytes.len()).saturating_mul(8);
@@ -124,7 +123,7 @@ impl PublicKey {
         Self::new(modulus, bits)
     }
 
-    /// Returns the modulus, the least significant byte first.
+    /// Returns the modulus in little-endian bytes.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         self.modulus.as_ref().to_le_bytes().into_vec()
     }
@@ -149,7 +148,7 @@ impl PublicKey {
         2 * self.message_len()
     }
 
-    /// Draws a message.
+    /// Returns a random message.
     pub(crate) fn random(&self, rng: &mut (impl CryptoRng + ?Sized)) -> BoxedUint {
         BoxedUint::random_mod_vartime(rng, &self.modulus)
     }
@@ -170,8 +169,8 @@ impl PublicKey {
         Ciphertext(a.0.mul(&b.0))
     }
 
-    /// Adds a message below the modulus, without hiding it: encrypt something else into the sum before
-    /// anybody sees it.
+    /// Adds a message below the modulus without fresh randomness. The caller must add a fresh
+    /// encryption before the ciphertext is sent.
     pub(crate) fn add_plain(&self, a: &Ciphertext, message: &BoxedUint) -> Ciphertext {
         Ciphertext(a.0.mul(&self.encode(message)))
     }
@@ -181,7 +180,7 @@ impl PublicKey {
         Ciphertext(a.0.pow_bounded_exp(factor, self.bits))
     }
 
-    /// Writes ciphertexts one after the other.
+    /// Returns the concatenated encodings of ciphertexts.
     pub(crate) fn write(&self, ciphertexts: &[&Ciphertext]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(ciphertexts.len() * self.ciphertext_len());
         for ciphertext in ciphertexts {
@@ -190,10 +189,10 @@ impl PublicKey {
         bytes
     }
 
-    /// Reads `N` ciphertexts.
+    /// Parses `N` ciphertexts.
     ///
     /// # Errors
-    /// [`PaillierError`] unless they have the right length and are units modulo the square.
+    /// [`PaillierError`] if the length is wrong or a number is not a unit modulo n^2.
     pub(crate) fn read<const N: usize>(
         &self,
         bytes: &[u8],
@@ -223,7 +222,8 @@ impl PublicKey {
         all.try_into().map_err(|_| wrong)
     }
 
-    /// Draws a number below the modulus that is not 0; one that is no unit would factor it.
+    /// Returns a random nonzero number below the modulus. A number that is not a unit would factor
+    /// the modulus, so none is found.
     fn unit(&self, rng: &mut (impl CryptoRng + ?Sized)) -> BoxedMontyForm {
         loop {
             let value = self.random(rng);
@@ -242,10 +242,10 @@ impl PublicKey {
 }
 
 impl SecretKey {
-    /// Makes a key whose modulus has `bits` bits.
+    /// Generates a key whose modulus has `bits` bits.
     ///
     /// # Errors
-    /// [`PaillierError::KeySize`].
+    /// [`PaillierError::KeySize`] if the size is not supported.
     pub(crate) fn generate(
         bits: u32,
         rng: &mut (impl CryptoRng + ?Sized),
@@ -262,7 +262,7 @@ impl SecretKey {
         }
     }
 
-    /// Makes the key of two primes, unless they are the same or their product is too short.
+    /// Returns the key for two primes; `None` if they are equal or their product is too short.
     fn of_primes(p: &BoxedUint, q: &BoxedUint, bits: u32) -> Option<Self> {
         if p == q {
             return None;
@@ -283,18 +283,18 @@ impl SecretKey {
         })
     }
 
-    /// Returns the key to encrypt with.
+    /// Returns the public key.
     pub(crate) fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// Decrypts.
+    /// Decrypts a ciphertext.
     pub(crate) fn decrypt(&self, ciphertext: &Ciphertext) -> BoxedUint {
         let public = &self.public;
         let power = (ciphertext.0)
             .pow_bounded_exp(&self.order, public.bits)
             .retrieve();
-        // It is 1 modulo n.
+        // The power is 1 modulo n.
         let less_one = power.wrapping_sub(BoxedUint::one());
         let (quotient, _) = less_one.div_rem(&public.modulus);
         (quotient.resize_unchecked(public.bits)).mul_mod(&self.inverse, &public.modulus)
@@ -314,7 +314,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::integer::Integer;
 
-    /// Returns a key that is quick to use, the same one for each size.
+    /// Returns a short key for tests, the same one for each size.
     pub(crate) fn small_key(bits: u32) -> SecretKey {
         static KEYS: Mutex<BTreeMap<u32, SecretKey>> = Mutex::new(BTreeMap::new());
         let make = || {
@@ -329,7 +329,7 @@ pub(crate) mod tests {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
         #[test]
-        fn sums_and_multiples_come_through(a: i64, b: i64, factor: i32, seed: u64) {
+        fn sums_and_multiples_are_decrypted(a: i64, b: i64, factor: i32, seed: u64) {
             let key = small_key(256);
             let public = key.public();
             let mut rng = StdRng::seed_from_u64(seed);
@@ -358,7 +358,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn keys_have_the_size_asked_for() {
+    fn keys_have_the_requested_size() {
         for bits in [128, 192, 320] {
             let key = small_key(bits);
             assert_eq!(key.public().modulus().as_ref().bits_vartime(), bits);
@@ -371,7 +371,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn invalid_keys_are_rejected() {
         let key = small_key(256);
         let bytes = key.public().to_bytes();
         assert!(PublicKey::from_bytes(256, &bytes).is_ok());
@@ -393,7 +393,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_ciphertext_is_refused() {
+    fn invalid_ciphertexts_are_rejected() {
         let key = small_key(256);
         let public = key.public();
         let good = public.write(&[&public.encrypt(

@@ -1,4 +1,4 @@
-//! What is printed of a computation.
+//! The output of a computation, as text and as JSON.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::{
     garbled, newton,
 };
 
-/// Digits after the point of what is printed for people.
+/// Number of decimal places in the text.
 const DIGITS: usize = 6;
 
-/// What a party says in the end, whichever way it computed.
+/// The output of a party, for all approaches.
 pub(crate) struct Report {
     role: Role,
     approach: Approach,
@@ -25,12 +25,12 @@ pub(crate) struct Report {
     online: Duration,
     bytes: [u64; 2],
     transport: &'static str,
-    /// What only one approach has.
+    /// JSON fields of one approach only.
     more: Vec<(&'static str, Value)>,
 }
 
 impl Report {
-    /// Reports a garbled circuit.
+    /// Creates the report of a garbled circuit.
     pub(crate) fn of_circuit(role: Role, division: Division, finished: garbled::Finished) -> Self {
         let report = &finished.results.report;
         Self {
@@ -50,7 +50,7 @@ impl Report {
         }
     }
 
-    /// Reports one of the baselines.
+    /// Creates the report of a baseline protocol.
     pub(crate) fn of_baseline(
         role: Role,
         task: baseline::Task,
@@ -74,7 +74,7 @@ impl Report {
         }
     }
 
-    /// Returns the quotient with a few digits, if it has any, after the point; nothing for the divisor 0.
+    /// Returns the quotient with decimal places, if it has fraction bits; `None` for the divisor 0.
     fn decimal(&self) -> Option<String> {
         match &self.quotient {
             Quotient::Value(value) => {
@@ -86,7 +86,7 @@ impl Report {
         }
     }
 
-    /// Writes it for people.
+    /// Returns the report as text.
     pub(crate) fn text(&self, what: &str) -> String {
         let value = self.decimal();
         let value = value.as_deref().unwrap_or("undefined, the divisor is 0");
@@ -102,7 +102,7 @@ impl Report {
         )
     }
 
-    /// Writes it for programs, in one line.
+    /// Returns the report as one line of JSON.
     pub(crate) fn json(&self) -> String {
         let quotient = match &self.quotient {
             Quotient::Value(value) => Some(value.to_string()),

@@ -1,4 +1,4 @@
-//! Time series and weights: reading them, and splitting them.
+//! Time series and weights: reading, writing and splitting.
 
 use std::{
     fs::File,
@@ -15,75 +15,75 @@ use crate::{
     integer::{Integer, NotAnInteger},
 };
 
-/// More than any series of this many values takes.
+/// Maximum size of a file, in bytes: enough for [`MAX_PERIODS`] numbers.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The most values that are averaged.
+/// Maximum number of values in an average.
 pub(crate) const MAX_PERIODS: usize = 4_096;
 
-/// The most digits of a weight after the point.
+/// Maximum number of decimal places of a weight.
 const MAX_PLACES: usize = 9;
 
-/// Why there is no series.
+/// The error of a series or its weights.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub(crate) enum SeriesError {
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file is larger than series are.
-    #[error("{}: more than {MAX_FILE_BYTES} bytes", path.display())]
+    /// The file exceeds the maximum size.
+    #[error("{}: expected at most {MAX_FILE_BYTES} bytes", path.display())]
     TooLarge {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// A line holds no number.
+    /// A line is not a number.
     #[error("{}:{line}: {source}", path.display())]
     Line {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The reason why it is invalid.
         source: NotAnInteger,
     },
-    /// Too few values, or more periods than are averaged.
-    #[error("the last {periods} of {found} values were asked for; 1 to {} are possible", (*found).min(MAX_PERIODS))]
+    /// The number of periods is not supported, or exceeds the number of values.
+    #[error("expected 1 to {} periods, found {periods}", (*found).min(MAX_PERIODS))]
     Periods {
-        /// Values asked for.
+        /// The requested number of periods.
         periods: usize,
-        /// Values that there are.
+        /// The number of values.
         found: usize,
     },
-    /// A weight that is none.
+    /// A weight is invalid.
     #[error(
-        "{found:?} is no weight: a number such as 3 or 0.25, with at most {MAX_PLACES} digits after the point"
+        "expected a weight such as 3 or 0.25, with at most {MAX_PLACES} decimal places, found {found:?}"
     )]
     Weight {
-        /// The text.
+        /// The given text.
         found: String,
     },
-    /// A number that its width has no room for.
+    /// A number exceeds its width.
     #[error("{what} of {found} bits, expected at most {limit}")]
     Width {
-        /// Which number.
+        /// The name of the number.
         what: &'static str,
-        /// Bits it has.
+        /// The number of its bits.
         found: u32,
-        /// Bits it may have.
+        /// The maximum number of bits.
         limit: u32,
     },
 }
 
-/// Reads a file with one whole number in each line; empty lines and what is behind a `#` do not count.
+/// Reads a file with one whole number per line. Ignores empty lines and comments after `#`.
 ///
 /// # Errors
-/// [`SeriesError`].
+/// [`SeriesError`] if the file cannot be read or a line is invalid.
 pub(crate) fn read(path: &Path) -> Result<Vec<Integer>, SeriesError> {
     let cannot = |source| SeriesError::File {
         path: path.to_owned(),
@@ -111,10 +111,10 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Integer>, SeriesError> {
     Ok(values)
 }
 
-/// Writes one number in each line.
+/// Writes one number per line.
 ///
 /// # Errors
-/// [`SeriesError::File`].
+/// [`SeriesError::File`] if the file cannot be written.
 pub(crate) fn write(path: &Path, values: &[Integer]) -> Result<(), SeriesError> {
     let text: String = values.iter().map(|value| format!("{value}\n")).collect();
     std::fs::write(path, text).map_err(|source| SeriesError::File {
@@ -126,7 +126,7 @@ pub(crate) fn write(path: &Path, values: &[Integer]) -> Result<(), SeriesError> 
 /// Returns the last values of a series.
 ///
 /// # Errors
-/// [`SeriesError::Periods`].
+/// [`SeriesError::Periods`] if there are too few values or too many periods.
 pub(crate) fn last(values: Vec<Integer>, periods: usize) -> Result<Vec<Integer>, SeriesError> {
     let found = values.len();
     if !(1..=found.min(MAX_PERIODS)).contains(&periods) {
@@ -135,8 +135,8 @@ pub(crate) fn last(values: Vec<Integer>, periods: usize) -> Result<Vec<Integer>,
     Ok(values.into_iter().skip(found - periods).collect())
 }
 
-/// Splits a number in two that add up to it. Each alone tells nothing of a number of `width` bits, but
-/// with a probability of 2^-64.
+/// Splits a number into two additive shares. Each alone is statistically independent of a number of
+/// `width` bits, with distance 2^-64.
 pub(crate) fn split(
     value: &Integer,
     width: usize,
@@ -147,10 +147,10 @@ pub(crate) fn split(
     [random, rest]
 }
 
-/// Checks that a number has room in `width` bits, of which one is the sign if there is one.
+/// Checks that a number fits into `width` bits, including the sign if `signed`.
 ///
 /// # Errors
-/// [`SeriesError::Width`].
+/// [`SeriesError::Width`] if it does not.
 pub(crate) fn check_width(
     what: &'static str,
     value: &Integer,
@@ -175,10 +175,10 @@ pub(crate) fn check_width(
     }
 }
 
-/// Checks that a share is no longer than those of numbers of `width` bits are.
+/// Checks that a share is not longer than shares of numbers of `width` bits.
 ///
 /// # Errors
-/// [`SeriesError::Width`].
+/// [`SeriesError::Width`] if it is.
 pub(crate) fn check_share(value: &Integer, width: usize) -> Result<(), SeriesError> {
     let limit = to_u32(width) + SHARE_SLACK;
     match value.bits() <= limit {
@@ -191,11 +191,11 @@ pub(crate) fn check_share(value: &Integer, width: usize) -> Result<(), SeriesErr
     }
 }
 
-/// Reads weights with digits after the point, lifted to whole numbers by the same power of ten: the
-/// average does not change by it, because the sum of the weights is lifted as well.
+/// Parses weights with decimal places, scaled to integers by a common power of ten. This does not
+/// change the average, because the sum of the weights is scaled too.
 ///
 /// # Errors
-/// [`SeriesError::Weight`].
+/// [`SeriesError::Weight`] if a weight is invalid.
 pub(crate) fn weights(texts: &[String]) -> Result<Vec<Integer>, SeriesError> {
     let split: Vec<(&str, &str)> = (texts.iter())
         .map(|text| text.split_once('.').unwrap_or((text, "")))
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn files_hold_one_number_in_each_line() {
+    fn files_have_one_number_per_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("series");
         std::fs::write(&path, "# demand\n12\n\n -3 # returned\n0\n").unwrap();
@@ -237,14 +237,17 @@ mod tests {
 
         std::fs::write(&path, "1\ntwo\n").unwrap();
         let error = read(&path).unwrap_err().to_string();
-        assert!(error.contains("series:2: \"two\""), "{error}");
+        assert!(
+            error.contains("series:2: expected a whole number"),
+            "{error}"
+        );
         std::fs::write(&path, "1\n".repeat(600_000)).unwrap();
         assert!(matches!(read(&path), Err(SeriesError::TooLarge { .. })));
         assert!(matches!(read(folder.path()), Err(SeriesError::File { .. })));
     }
 
     #[test]
-    fn the_last_values_are_taken() {
+    fn the_last_values_are_returned() {
         assert_eq!(last(numbers(&[1, 2, 3]), 2).unwrap(), numbers(&[2, 3]));
         for periods in [0, 4] {
             assert!(last(numbers(&[1, 2, 3]), periods).is_err());
@@ -252,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_lifted_together() {
+    fn weights_are_scaled_by_a_common_factor() {
         let texts = ["0.5", "2", "0.125"].map(str::to_owned);
         assert_eq!(weights(&texts).unwrap(), numbers(&[500, 2_000, 125]));
         for text in ["", "-1", "1.2.3", ".5", "x", "0.0000000001", "1e3"] {
@@ -274,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn widths_count_the_sign() {
+    fn widths_include_the_sign() {
         for (value, signed, fits) in [
             (255, false, true),
             (256, false, false),

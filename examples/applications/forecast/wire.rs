@@ -1,6 +1,6 @@
 //! Messages of the baseline protocols: a kind, a length of four bytes, and the payload.
 //!
-//! A receiver says which kind it waits for and how long it may be, and reads nothing else.
+//! A receiver expects one kind of message with a maximum length, and rejects all others unread.
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ use transpute::{
 
 use crate::paillier::PaillierError;
 
-/// How long a party waits for a message: with the largest keys a peer computes for seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit for receiving a message. With the largest keys a peer computes for several seconds.
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bytes before a payload.
+/// Length of the header, in bytes.
 const HEADER_LEN: usize = 5;
 
-/// What a message is for.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// What both parties must have in common.
+    /// The parameters that must be equal.
     Hello = 1,
-    /// The modulus of the party that decrypts.
+    /// The public key of the party that decrypts.
     Key = 2,
     /// Encrypted shares.
     Shares = 3,
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
     Products = 4,
     /// A quotient of blinded numbers.
     Blinded = 5,
-    /// Part of a garbled circuit's session.
+    /// A part of the session of a garbled circuit.
     Garbled = 6,
     /// The receiver's message of an oblivious transfer.
     Choice = 7,
@@ -47,69 +47,69 @@ pub(crate) enum Kind {
     Output = 9,
 }
 
-/// Why a baseline protocol failed.
+/// The reason why a baseline protocol failed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub(crate) enum ProtocolError {
-    /// No link, or it broke.
+    /// The link cannot be established, or fails.
     #[error(transparent)]
     Transport(#[from] TransportError),
-    /// Another message than the protocol has at this point.
-    #[error("a message of kind {found} instead of {expected:?} ({})", *expected as u8)]
+    /// The message has an unexpected kind.
+    #[error("expected a message {expected:?} ({}), found kind {found}", *expected as u8)]
     Kind {
-        /// What was waited for.
+        /// The expected kind.
         expected: Kind,
-        /// The code received.
+        /// The received code of the kind.
         found: u8,
     },
-    /// A message of another length than it can have.
-    #[error("a message {kind:?} of {found} bytes, expected {} to {}", expected.start(), expected.end())]
+    /// The message has an invalid length.
+    #[error("expected a message {kind:?} of {} to {} bytes, found {found}", expected.start(), expected.end())]
     Length {
-        /// Which message.
+        /// The kind of the message.
         kind: Kind,
-        /// The lengths that there are, in bytes.
+        /// The valid lengths, in bytes.
         expected: std::ops::RangeInclusive<usize>,
-        /// The length announced, in bytes.
+        /// The announced length, in bytes.
         found: usize,
     },
-    /// The parties were told different things.
-    #[error("the parties do not agree: {field} is {ours} here and {theirs} there")]
+    /// The parties have different parameters.
+    #[error("the parties disagree: {field} is {ours} here and {theirs} at the peer")]
     Disagreement {
-        /// On what.
+        /// The name of the parameter.
         field: &'static str,
-        /// What was said here.
+        /// The value of this party.
         ours: u64,
-        /// What the peer said.
+        /// The value of the peer.
         theirs: u64,
     },
-    /// A number that the protocol cannot give.
+    /// The peer sent an invalid number.
     #[error("the peer sent {0}")]
     Value(&'static str),
-    /// Numbers that the key is too short for.
-    #[error("a key of {found} bits is too short for this division, which needs {needed}")]
+    /// The key is too short for the division.
+    #[error("expected a key of at least {needed} bits for this division, found {found}")]
     KeyTooShort {
-        /// Bits it takes.
+        /// The required length, in bits.
         needed: u32,
-        /// Bits it has.
+        /// The length of the key, in bits.
         found: u32,
     },
-    /// A share that is longer than shares of numbers of this width are.
-    #[error("a share of {found} bits, expected at most {limit}")]
+    /// A share is longer than shares of this width can be.
+    #[error("expected a share of at most {limit} bits, found {found}")]
     ShareTooLong {
-        /// Bits it may have.
+        /// The maximum length, in bits.
         limit: u32,
-        /// Bits it has.
+        /// The length of the share, in bits.
         found: u32,
     },
-    /// The peer said nothing.
+    /// No message arrived in time.
     #[error("no message {kind:?} within {after:?}")]
-    Silence {
-        /// What was waited for.
+    Timeout {
+        /// The expected kind.
         kind: Kind,
-        /// How long.
+        /// The time limit.
         after: Duration,
     },
-    /// A key or a ciphertext is none.
+    /// A key or a ciphertext is invalid.
     #[error(transparent)]
     Paillier(#[from] PaillierError),
     /// An oblivious transfer failed.
@@ -118,7 +118,7 @@ pub(crate) enum ProtocolError {
     /// The garbled circuit for the first estimate failed.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The circuit for the first estimate cannot be made.
+    /// The circuit for the first estimate cannot be built.
     #[error(transparent)]
     Circuit(#[from] transpute::CircuitError),
 }
@@ -128,13 +128,13 @@ pub(crate) struct Channel {
     reader: LinkReader,
     writer: LinkWriter,
     stats: LinkStats,
-    /// Messages to send with the next flush.
+    /// Messages that the next flush sends.
     outbox: Vec<u8>,
     is_encrypted: bool,
 }
 
 impl Channel {
-    /// Takes a link.
+    /// Creates a channel over a link.
     pub(crate) fn new(link: Link) -> Self {
         let (stats, is_encrypted) = (link.stats(), link.info().encrypted);
         let (reader, writer) = link.into_parts();
@@ -147,7 +147,7 @@ impl Channel {
         }
     }
 
-    /// Says whether the link hides what it carries.
+    /// Returns whether the link is encrypted.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.is_encrypted
     }
@@ -157,38 +157,38 @@ impl Channel {
         [self.stats.bytes_sent(), self.stats.bytes_received()]
     }
 
-    /// Puts a message behind those that are to be sent.
+    /// Appends a message to those that the next flush sends.
     pub(crate) fn put(&mut self, kind: Kind, payload: &[u8]) {
         self.outbox.push(kind as u8);
-        // Receivers refuse far shorter messages than those whose length has no four bytes.
+        // Receivers reject messages long before their length exceeds four bytes.
         let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         self.outbox.extend_from_slice(&len.to_le_bytes());
         self.outbox.extend_from_slice(payload);
     }
 
-    /// Sends what was put.
+    /// Sends all appended messages.
     ///
     /// # Errors
-    /// [`ProtocolError::Transport`].
+    /// [`ProtocolError::Transport`] if the link fails.
     pub(crate) async fn flush(&mut self) -> Result<(), ProtocolError> {
         (self.writer.write_all(&self.outbox).await).map_err(TransportError::from_io)?;
         self.outbox.clear();
         Ok((self.writer.flush().await).map_err(TransportError::from_io)?)
     }
 
-    /// Sends a message and all before it.
+    /// Sends a message after all appended ones.
     ///
     /// # Errors
-    /// [`ProtocolError::Transport`].
+    /// [`ProtocolError::Transport`] if the link fails.
     pub(crate) async fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<(), ProtocolError> {
         self.put(kind, payload);
         self.flush().await
     }
 
-    /// Waits for a message of exactly `len` bytes.
+    /// Receives a message of exactly `len` bytes.
     ///
     /// # Errors
-    /// [`ProtocolError`] for another message, silence or a broken link.
+    /// [`ProtocolError`] for an unexpected message, a timeout or a failed link.
     pub(crate) async fn receive(
         &mut self,
         kind: Kind,
@@ -197,27 +197,27 @@ impl Channel {
         self.receive_within(kind, len..=len).await
     }
 
-    /// Waits for a message of a length in a range.
+    /// Receives a message with a length in this range.
     ///
     /// # Errors
-    /// As [`receive`](Self::receive).
+    /// [`ProtocolError`] for an unexpected message, a timeout or a failed link.
     pub(crate) async fn receive_within(
         &mut self,
         kind: Kind,
         expected: std::ops::RangeInclusive<usize>,
     ) -> Result<Vec<u8>, ProtocolError> {
-        let silence = ProtocolError::Silence {
+        let expired = ProtocolError::Timeout {
             kind,
-            after: PATIENCE,
+            after: RECEIVE_TIMEOUT,
         };
-        let reading = timeout(PATIENCE, read(&mut self.reader, kind, expected));
-        reading.await.unwrap_or(Err(silence))
+        let reading = timeout(RECEIVE_TIMEOUT, read(&mut self.reader, kind, expected));
+        reading.await.unwrap_or(Err(expired))
     }
 
-    /// Ends the link in order: what was sent arrives.
+    /// Closes the link after all sent data have arrived.
     ///
     /// # Errors
-    /// [`ProtocolError::Transport`].
+    /// [`ProtocolError::Transport`] if the link fails.
     pub(crate) async fn close(mut self) -> Result<(), ProtocolError> {
         Ok((self.writer.shutdown().await).map_err(TransportError::from_io)?)
     }

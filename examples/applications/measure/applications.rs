@@ -1,7 +1,8 @@
-//! Measures the applications over emulated paths and writes the results down.
+//! Measures the applications over emulated paths and writes pages with the results.
 //!
-//! `NAME/testbed.toml` says what to run, `transpute testbed programs` runs it into `docs/results/applications/NAME.jsonl`, and a
-//! file of this folder for each application makes `NAME.md` of the rows. A measurement that was interrupted goes on where it was.
+//! `NAME/testbed.toml` is the plan of an application. `transpute testbed programs` runs it and
+//! appends records to `docs/results/applications/NAME.jsonl`. A module of this program renders the
+//! records as `NAME.md`. An interrupted measurement is resumed.
 
 use std::{
     env,
@@ -14,15 +15,15 @@ use std::{
 
 use crate::{benchmarking, forecast, rows::Row, running_average, survey};
 
-/// A page, or why there is none.
+/// The text of a page.
 type Page = Result<String, Box<dyn Error>>;
 
-/// A program of this package.
+/// An application of this package.
 struct Application {
-    /// Its folder, and its files under the results.
+    /// The name of its folder and of its files of results.
     name: &'static str,
-    /// Makes what stands below the heading of its page, from rows in the order of the file that says what to
-    /// run. The heading, where the rows come from and what they ran on are written for all alike.
+    /// Renders the body of the page from records in the order of the plan. The heading and the line
+    /// on the origin of the records are the same for all applications.
     render: fn(&[Row]) -> Page,
 }
 
@@ -45,12 +46,12 @@ const APPLICATIONS: [Application; 4] = [
     },
 ];
 
-/// Returns the root of the repository.
+/// Returns the root folder of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Measures the applications that the arguments name, or all, and writes their pages.
+/// Measures the named applications, or all of them, and writes their pages.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     let root = root();
     let mut names = Vec::new();
@@ -59,7 +60,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
         match argument.as_str() {
             "--quick" => quick = true,
             "--render" => render_only = true,
-            flag if flag.starts_with('-') => return Err(format!("no flag {flag}").into()),
+            flag if flag.starts_with('-') => return Err(format!("unknown flag {flag}").into()),
             name => names.push(name),
         }
     }
@@ -84,7 +85,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Finds applications by name; all of them, where no name is given.
+/// Finds applications by name. Returns all if no name is given.
 fn choose(names: &[&str]) -> Result<Vec<&'static Application>, Box<dyn Error>> {
     if names.is_empty() {
         return Ok(APPLICATIONS.iter().collect());
@@ -94,7 +95,7 @@ fn choose(names: &[&str]) -> Result<Vec<&'static Application>, Box<dyn Error>> {
         found.ok_or_else(|| {
             let known: Vec<_> = APPLICATIONS.iter().map(|known| known.name).collect();
             format!(
-                "there is no application {name:?}; there are {}",
+                "unknown application {name:?}; known are {}",
                 known.join(", ")
             )
             .into()
@@ -104,12 +105,12 @@ fn choose(names: &[&str]) -> Result<Vec<&'static Application>, Box<dyn Error>> {
 }
 
 impl Application {
-    /// Makes the page of the rows in a folder.
+    /// Renders the page from the records in a folder.
     fn page(&self, folder: &Path, quick: bool) -> Result<String, Box<dyn Error>> {
         let path = folder.join(format!("{}.jsonl", self.name));
         let read = transpute_testbed::programs::read(&path)?;
         let Some(last) = read.last() else {
-            return Err(format!("{}: no rows yet", path.display()).into());
+            return Err(format!("{}: no records", path.display()).into());
         };
         let mut page = format!("# {}\n\n", self.name);
         page.push_str(&format!(
@@ -139,7 +140,7 @@ impl Application {
     }
 }
 
-/// What was built, and where commands find it.
+/// The built programs, and the search path for commands.
 struct Programs {
     transpute: PathBuf,
     path: OsString,
@@ -185,7 +186,7 @@ impl Programs {
     }
 }
 
-/// Builds a workspace in the release profile; returns the folder of its programs.
+/// Builds a workspace in the release profile. Returns the folder of its programs.
 fn build(workspace: &Path, what: &[&str]) -> Result<PathBuf, Box<dyn Error>> {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
     succeed(
@@ -213,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_plan_is_sound_and_its_quick_form_smaller() {
+    fn every_plan_is_valid_and_its_quick_form_smaller() {
         for application in &APPLICATIONS {
             let path = Path::new(env!("CARGO_MANIFEST_DIR"))
                 .join(application.name)
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn applications_are_chosen_by_name() {
+    fn applications_are_found_by_name() {
         assert_eq!(choose(&[]).unwrap().len(), APPLICATIONS.len());
         assert_eq!(choose(&["survey"]).unwrap()[0].name, "survey");
         let error = choose(&["survey", "surf"]).err().unwrap().to_string();

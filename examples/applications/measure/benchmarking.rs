@@ -1,4 +1,5 @@
-//! Private benchmarking: seconds by number of companies and delay, beside what the paper says of its own.
+//! The page of private benchmarking: seconds by number of companies and delay, compared with the
+//! paper.
 
 use std::error::Error;
 
@@ -6,16 +7,17 @@ use crate::rows::{Row, Table, cell, groups, median, of, said_by_a, said_by_b, te
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What the paper's conditions are at their largest: companies, and the delay one way in milliseconds.
+/// The largest values in the paper: companies, and one-way delay in milliseconds.
 const LARGEST: (f64, f64) = (45.0, 100.0);
 
-/// What the paper states in words of its Figures 4 and 6 (section 3); the figures themselves are plots.
+/// The paper's statements about its Figures 4 and 6 (section 3). The figures themselves are plots
+/// without numbers.
 struct Published {
     order: &'static str,
     figure: &'static str,
-    /// Percent of the running time that went into communication, at the largest.
+    /// The share of communication in the running time at the largest values, in percent.
     at_largest: &'static str,
-    /// The same on average over 5 to 45 companies.
+    /// The average share over 5 to 45 companies, in percent.
     on_average: &'static str,
 }
 
@@ -34,15 +36,15 @@ const PUBLISHED: [Published; 2] = [
     },
 ];
 
-/// Tables of all experiments.
+/// Renders the tables of all experiments.
 pub(super) fn render(rows: &[Row]) -> Outcome<String> {
     let mut page = String::from(
         "n companies learn average, variance, median, maximum and best in class of a figure; \
-         [the example](../../../examples/applications/benchmarking/README.md) tells how. The paper is Kerschbaum and \
+         [the example](../../../examples/applications/benchmarking/README.md) describes the protocol. The paper is Kerschbaum and \
          others: *On the Practical Importance of Communication Complexity for Secure Multi-Party \
-         Computation Protocols* (SAC 2009), whose central server and clients stood on two machines with 0 to 100 ms \
-         between them, one way. So are delays here. Times are from the first connection of a company until the \
-         last company has its results, connecting and encryption included, as medians of the runs; each run's results were \
+         Computation Protocols* (SAC 2009), whose central server and clients ran on two machines with one-way delays of 0 to 100 ms \
+         between them. Delays here are one way too. Times are from the first connection of a company until the \
+         last company has its results, including connecting and encryption, as medians of the runs. The results of each run were \
          compared with a plain computation.\n\n",
     );
     for part in [
@@ -65,7 +67,7 @@ fn companies(row: &Row) -> Outcome<f64> {
     value(row, "n")
 }
 
-/// Milliseconds one way, as the paper counts.
+/// Returns the one-way delay in milliseconds, as in the paper.
 fn delay(row: &Row) -> f64 {
     row.scenario.rtt_ms() / 2.0
 }
@@ -78,7 +80,7 @@ fn section(title: &str, text: &str, table: &Table) -> String {
     format!("## {title}\n\n{text}\n\n{}", table.markdown())
 }
 
-/// The paper's words beside ours.
+/// Renders the paper's statements and the measurements.
 fn beside_the_paper(rows: &[Row]) -> Outcome<String> {
     let mut table = Table::new("", ["45 companies, 100 ms", "paper", "here"]);
     for published in &PUBLISHED {
@@ -87,7 +89,7 @@ fn beside_the_paper(rows: &[Row]) -> Outcome<String> {
             .collect();
         table.push([
             format!("seconds, {} ({})", published.order, published.figure),
-            // The text gives one figure for both, and their plots have the rest.
+            // The text has one number for both orders; the plots have the others.
             "up to 15 minutes".to_owned(),
             cell(&largest, elapsed_s)?,
         ]);
@@ -102,14 +104,14 @@ fn beside_the_paper(rows: &[Row]) -> Outcome<String> {
         }
     }
     Ok(section(
-        "Beside the paper",
-        "The paper's 15 minutes are those of its computation for 45 companies, and its 60,000 the ratio that it states to 15 ms of \
+        "Comparison with the paper",
+        "The paper's 15 minutes are for its computation with 45 companies, and its 60,000 is the stated ratio to 15 ms of \
          a plain computation in Java; a plain computation here takes microseconds.",
         &table,
     ))
 }
 
-/// Companies down, delays across.
+/// Renders the times by number of companies and delay.
 fn by_delay(rows: &[Row], experiment: &str, title: &str) -> Outcome<String> {
     let rows = of(rows, experiment);
     let delays = delays(&rows)?;
@@ -132,16 +134,18 @@ fn by_delay(rows: &[Row], experiment: &str, title: &str) -> Outcome<String> {
     }
     let text = match experiment {
         "concurrent" => {
-            "The paper's Figure 6. Both servers stand on one side, the companies on the other."
+            "The paper's Figure 6. Both servers are on one side, the companies on the other."
         }
         "sequential" => {
             "The paper's Figure 4. Each company connects when both servers have acknowledged the upload of the one before. (In the \
              paper each of five rounds goes through the companies in turn; here there is one.)"
         }
-        "transports" => "As the first of these tables, which is over tcp: quic saves a round trip.",
+        "transports" => {
+            "Like the first of these tables, which is over tcp: quic saves a round trip."
+        }
         _ => {
-            "The evaluator's server and the companies on one side, the garbler's on the other. The evaluator's starts when the \
-             companies do, so connecting the servers and sending the tables is in it too."
+            "The evaluator's server and the companies are on one side, the garbler's server on the other. The evaluator's starts when the \
+             companies do, so the times include connecting the servers and sending the tables."
         }
     };
     Ok(section(title, text, &table))
@@ -152,7 +156,7 @@ fn delays(rows: &[&Row]) -> Outcome<Vec<f64>> {
     Ok(groups.into_iter().map(|(delay, _)| delay).collect())
 }
 
-/// How much of the time the path takes.
+/// Renders the share of the path in the time.
 fn shares(rows: &[Row]) -> Outcome<String> {
     let mut table = Table::new(
         "",
@@ -193,15 +197,15 @@ fn shares(rows: &[Row]) -> Outcome<String> {
         ]);
     }
     Ok(section(
-        "How much of it is the path",
-        "The part of the time that is there with 100 ms and not without. The paper concluded from the small part of it with clients at \
-         once that computing decides, and not the network. Where the part is large it is the other way round: what counts is how few \
-         round trips there are.",
+        "Share of the path",
+        "The share of the time that a delay of 100 ms adds. From its small share with concurrent clients, the paper \
+         concluded that computation dominates, not the network. If the share is large, the number of \
+         round trips dominates.",
         &table,
     ))
 }
 
-/// A thousand companies.
+/// Renders the times of a thousand companies.
 fn many(rows: &[Row]) -> Outcome<String> {
     let mut table = Table::new(
         "",
@@ -225,13 +229,13 @@ fn many(rows: &[Row]) -> Outcome<String> {
     }
     Ok(section(
         "A thousand companies",
-        "All are in one program, which makes two encrypted connections for each: it shares its processors with both servers, and most of \
-         the time is handshakes.",
+        "All companies run in one process, with two encrypted connections each. It shares the processors with both servers, and most of \
+         the time is spent on handshakes.",
         &table,
     ))
 }
 
-/// What the servers compute.
+/// Renders the costs of the servers' computation.
 fn computation(rows: &[Row]) -> Outcome<String> {
     let mut table = Table::new(
         "",
@@ -266,9 +270,9 @@ fn computation(rows: &[Row]) -> Outcome<String> {
         ]);
     }
     Ok(section(
-        "What the servers compute",
-        "As the evaluator's server says. Tables are sent before the figures are there, so from inputs to output there is evaluating, and \
-         a round trip between the servers.",
+        "Computation of the servers",
+        "As reported by the evaluator's server. Tables are sent before the figures arrive, so the time from inputs to output is that of evaluation and \
+         one round trip between the servers.",
         &table,
     ))
 }

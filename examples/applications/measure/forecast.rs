@@ -1,4 +1,5 @@
-//! Collaborative forecasting: secure division in three ways, beside the paper's tables.
+//! The page of collaborative forecasting: secure division in three ways, compared with the paper's
+//! tables.
 
 use std::error::Error;
 
@@ -9,13 +10,13 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// The widths of Table 3, in bits.
 const WIDTHS: [f64; 7] = [8.0, 16.0, 24.0, 32.0, 48.0, 64.0, 128.0];
 
-/// The round trip of the path that stands for the internet, in milliseconds.
+/// Round-trip time of the internet path, in milliseconds.
 const FAR_MS: f64 = 45.0;
 
-/// Table 3 of the paper, which is about large numbers: seconds by width, of the party that took longer.
+/// Table 3 of the paper, for large numbers: seconds by width, of the party that took longer.
 struct Published {
     approach: &'static str,
-    /// Both parties on host 1, and on host 2.
+    /// Both parties on host 1, and both on host 2.
     near: [[Option<f64>; 7]; 2],
     /// Bob on host 1 and Alice on host 2.
     far: [Option<f64>; 7],
@@ -62,19 +63,19 @@ const PUBLISHED: [Published; 3] = [
     },
 ];
 
-/// Tables of all experiments.
+/// Renders the tables of all experiments.
 pub(super) fn render(rows: &[Row]) -> Outcome<String> {
     let mut page = String::from(
         "Two parties divide numbers that they hold additive shares of, and average time series;\n\
-         [the example](../../../examples/applications/forecast/README.md) tells how, and what each party learns. The\n\
+         [the example](../../../examples/applications/forecast/README.md) describes the protocols and what each party learns. The\n\
          paper is Blanton: *Empirical Evaluation of Secure Two-Party Computation Models* (CERIAS TR\n\
-         2005-58). Its hosts were Power Mac G5 of 2005, its programs in Java, its circuits run by\n\
-         Fairplay: the comparison is of orders of magnitude, not of machines. All three approaches are\n\
-         secure against semi-honest parties only; *fast* leaks what its description says, the divisor\n\
-         where the dividend is 0 among it.\n\n\
-         Seconds are from the start of connecting to the quotient, TLS handshake included, for the party\n\
-         that connects, as medians of the runs. Making the key of the encryption is not in them, as in\n\
-         the paper. Keys have the paper's 1,024 bits unless the table says otherwise.\n\n",
+         2005-58). Its hosts were Power Mac G5 of 2005, its programs in Java, its circuits executed by\n\
+         Fairplay, so only orders of magnitude can be compared. All three approaches are\n\
+         secure against semi-honest parties only; *fast* leaks what its description states, including the divisor\n\
+         if the dividend is 0.\n\n\
+         Seconds are from the start of connecting to the quotient, including the TLS handshake, for the party\n\
+         that connects, as medians of the runs. Key generation is not included, as in\n\
+         the paper. Keys have the paper's 1,024 bits unless the table states another size.\n\n",
     );
     for part in [
         verdict(rows)?,
@@ -109,7 +110,7 @@ fn total(row: &Row) -> Outcome<f64> {
     said_by_b(row, "/seconds/total")
 }
 
-/// The rows of a cell of the main experiment.
+/// Returns the records of a cell of the main experiment.
 fn divisions<'a>(
     rows: &'a [Row],
     far: bool,
@@ -127,7 +128,7 @@ fn divisions<'a>(
         .collect()
 }
 
-/// Whether circuits over the long path beat the fastest protocol of the paper at every width.
+/// Renders the comparison of circuits over the long path with the paper's fastest protocol.
 fn verdict(rows: &[Row]) -> Outcome<String> {
     let mut table = Table::new(
         "",
@@ -160,7 +161,7 @@ fn verdict(rows: &[Row]) -> Outcome<String> {
         "One division of large numbers with a garbled circuit, from the start of connecting, is faster\n\
          than the fastest of the paper's measurements at {faster} of the {measured} widths measured. The\n\
          paper's fastest is always fast division, which leaks. This is over tcp, as the paper's was; the\n\
-         transport that is chosen unless one is named is faster (*By transport*, below)."
+         default choice of a transport is faster (*By transport*, below)."
     );
     Ok(section("One division over the internet", &text, &table))
 }
@@ -205,9 +206,9 @@ fn beside_table_3(rows: &[Row]) -> Outcome<String> {
         }
     }
     Ok(section(
-        "Beside Table 3",
+        "Comparison with Table 3",
         "Seconds for large numbers by width in bits. The paper's are those of the party that took longer;\n\
-         its compiler could not build circuits for 32 bits and more. Its parties were on one host in place\n\
+         its compiler could not build circuits for 32 bits and more. Its parties were on one host instead\n\
          of a short path.",
         &table,
     ))
@@ -242,7 +243,7 @@ fn figures(rows: &[Row]) -> Outcome<String> {
     Ok(section(
         "Figures 2 to 4",
         "The paper's Figure 2 is about small numbers on one host, Figure 3 about large ones, Figure 4 about\n\
-         both over the internet; they are plots, so no numbers of theirs stand here. Their point is that the\n\
+         both over the internet; they are plots without numbers. They show that the\n\
          time does not depend on the numbers.",
         &table,
     ))
@@ -281,11 +282,11 @@ fn connected(rows: &[Row]) -> Outcome<String> {
     }
     Ok(section(
         "Without connecting",
-        "From both parties being connected to the quotient, and the bytes of the evaluator without those\n\
-         of TLS and TCP. Fast division takes two round trips, Newton's two for each iteration and some\n\
+        "From the established connection to the quotient, and the bytes of the evaluator without those\n\
+         of TLS and TCP. Fast division takes two round trips, Newton's two per iteration and some\n\
          more. A small circuit takes one; the tables of a larger one take more bytes than a connection may\n\
          send at its start, and then each doubling of that takes a round trip. So the widest circuits are\n\
-         slower here than our own fast division is, which leaks.",
+         slower here than our own fast division, which leaks.",
         &table,
     ))
 }
@@ -302,7 +303,7 @@ fn transports(rows: &[Row]) -> Outcome<String> {
     }
     Ok(section(
         "By transport",
-        "Garbled circuits for large numbers over each transport. All other tables are over tcp. Choosing\n\
+        "Garbled circuits for large numbers over each transport. All other tables are over tcp. The choice\n\
          (*auto*) is part of connecting, and so is in the seconds.",
         &table,
     ))
@@ -315,8 +316,8 @@ fn signed(rows: &[Row]) -> Outcome<String> {
         table.push([approach, width, cell(&rows, total)?]);
     }
     Ok(section(
-        "Numbers below zero",
-        "Large numbers, the dividend below zero. The paper's circuits had no signs.",
+        "Signed numbers",
+        "Large numbers with a negative dividend. The paper's circuits did not support signs.",
         &table,
     ))
 }
@@ -338,7 +339,7 @@ fn key_sizes(rows: &[Row]) -> Outcome<String> {
     }
     Ok(section(
         "Longer keys",
-        "32-bit division under keys of 1,024 bits, as in the paper, and of what is recommended today.",
+        "32-bit division under keys of 1,024 bits, as in the paper, and under keys of sizes recommended today.",
         &table,
     ))
 }
@@ -389,8 +390,8 @@ fn averages(rows: &[Row]) -> Outcome<String> {
     }
     Ok(section(
         "Forecasts",
-        "The average of the last months of a series of 32-bit numbers with signs. Where the weights are\n\
-         known to both parties, each sums up its own shares, and only the division is secure computation,\n\
+        "The average of the last months of a series of signed 32-bit numbers. If the weights are\n\
+         known to both parties, each sums its own shares, and only the division is a secure computation,\n\
          as in the paper. Weights that are split too are multiplied in the circuit.",
         &table,
     ))
@@ -434,15 +435,15 @@ fn gates(rows: &[Row]) -> Outcome<String> {
         let text = match number {
             1 => {
                 "Shares of both factors are added, and the sums multiplied to a product of twice the width.\n\
-                 Only AND gates cost bytes and time here. The paper's compiler gave up at 128 bits."
+                 Only AND gates cost bytes and time here. The paper's compiler failed at 128 bits."
             }
             _ => {
                 "Shares are added, and the quotient has as many bits after the point as the numbers have. The\n\
-                 paper's compiler gave up at 32 bits, with 4 GB of memory."
+                 paper's compiler failed at 32 bits, with 4 GB of memory."
             }
         };
         page.push_str(&section(
-            &format!("Beside Table {number}: gates of {name}"),
+            &format!("Comparison with Table {number}: gates of {name}"),
             text,
             &table,
         ));

@@ -1,4 +1,5 @@
-//! Measures the applications over emulated paths: `cargo run --bin measure`. Linux only, as the testbed.
+//! Measures the applications over emulated paths: `cargo run --bin measure`. Runs on Linux only,
+//! like the testbed.
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]
@@ -19,10 +20,10 @@ use std::{env, error::Error, process::ExitCode};
 const USAGE: &str = "\
 usage: measure [--quick] [--render] [NAME...]
 
-Measures the applications of these names, or all of them, into docs/results/applications.
+Measure the named applications, or all of them, and write docs/results/applications.
 
-  --quick   fewer runs, into docs/results/applications/quick (minutes)
-  --render  only write the pages of the rows that are there
+  --quick   fewer runs, in docs/results/applications/quick (takes minutes)
+  --render  only render the pages from existing records
 ";
 
 fn main() -> ExitCode {

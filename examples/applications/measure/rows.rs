@@ -1,4 +1,4 @@
-//! What the pages of applications are made of: values of rows, groups, medians and cells of tables.
+//! Helpers that render records of runs: values, groups, medians and cells of tables.
 
 use std::error::Error;
 
@@ -7,22 +7,26 @@ use transpute_testbed::{
     report::{Samples, number},
 };
 
-/// A run of two commands.
+/// A record of a run of two commands.
 pub(super) use transpute_testbed::programs::ProgramRow as Row;
-/// Tables as Markdown.
+/// A table that is rendered as Markdown.
 pub(super) use transpute_testbed::report::Table;
 
-/// Returns a variable as it stands in commands.
+/// Returns a variable as text.
 pub(super) fn text(row: &Row, variable: &str) -> Result<String, Box<dyn Error>> {
     setting(row, variable).map(Setting::to_string)
 }
 
-/// Returns a variable that is a number.
+/// Returns a variable as a number.
 pub(super) fn value(row: &Row, variable: &str) -> Result<f64, Box<dyn Error>> {
     match setting(row, variable)? {
         Setting::Integer(value) => Ok(*value as f64),
         Setting::Number(value) => Ok(*value),
-        other => Err(format!("{}: {variable} is {other}, and no number", row.experiment).into()),
+        other => Err(format!(
+            "{}: expected a number for {variable}, found {other}",
+            row.experiment
+        )
+        .into()),
     }
 }
 
@@ -31,12 +35,12 @@ fn setting<'a>(row: &'a Row, variable: &str) -> Result<&'a Setting, Box<dyn Erro
     found.ok_or_else(|| format!("{}: no variable {variable}", row.experiment).into())
 }
 
-/// Returns a number that the command on side B said, by JSON pointer, such as `/seconds/online`.
+/// Returns a number that the command on side B printed, by JSON pointer such as `/seconds/online`.
 pub(super) fn said_by_b(row: &Row, pointer: &str) -> Result<f64, Box<dyn Error>> {
     said(row, "B", row.said.b.as_ref(), pointer)
 }
 
-/// Returns a number that the command on side A said, by JSON pointer.
+/// Returns a number that the command on side A printed, by JSON pointer.
 pub(super) fn said_by_a(row: &Row, pointer: &str) -> Result<f64, Box<dyn Error>> {
     said(row, "A", row.said.a.as_ref(), pointer)
 }
@@ -51,14 +55,14 @@ fn said(
     found.ok_or_else(|| {
         let name = &row.experiment;
         format!(
-            "{name}: side {side} said no number {pointer} in {:?}",
+            "{name}: side {side} printed no number {pointer} in {:?}",
             row.variables
         )
         .into()
     })
 }
 
-/// Returns the transports that the command on side B said it had taken, as `transport`.
+/// Returns the transports that the command on side B reported as `transport`.
 pub(super) fn used(rows: &[&Row]) -> String {
     let mut names: Vec<&str> = (rows.iter())
         .filter_map(|row| row.said.b.as_ref()?.get("transport")?.as_str())
@@ -68,17 +72,17 @@ pub(super) fn used(rows: &[&Row]) -> String {
     names.join(", ")
 }
 
-/// Returns the rows of an experiment.
+/// Returns the records of an experiment.
 pub(super) fn of<'a>(rows: &'a [Row], experiment: &str) -> Vec<&'a Row> {
     (rows.iter())
         .filter(|row| row.experiment == experiment)
         .collect()
 }
 
-/// A key, and the rows that have it.
+/// A key and its records.
 pub(super) type Group<'a, K> = (K, Vec<&'a Row>);
 
-/// Puts rows with the same key together, in the order in which keys come first.
+/// Groups records by a key, in the order of the first record of each group.
 pub(super) fn groups<'a, K: PartialEq>(
     rows: impl IntoIterator<Item = &'a Row>,
     key: impl Fn(&Row) -> Result<K, Box<dyn Error>>,
@@ -94,7 +98,7 @@ pub(super) fn groups<'a, K: PartialEq>(
     Ok(groups)
 }
 
-/// Returns the median of a value over the rows that worked; nothing where none did.
+/// Returns the median of a value over the successful runs; `None` if there are none.
 pub(super) fn median(
     rows: &[&Row],
     value: impl Fn(&Row) -> Result<f64, Box<dyn Error>>,
@@ -106,8 +110,8 @@ pub(super) fn median(
     Ok(samples.median())
 }
 
-/// Returns the median of a value for a table. Where not all runs worked it says how many did, and of runs that
-/// were all cut off, after how many seconds.
+/// Returns the median of a value for a table. Adds the number of successful runs if some failed. If
+/// all runs were cut off, returns the time limit.
 pub(super) fn cell(
     rows: &[&Row],
     value: impl Fn(&Row) -> Result<f64, Box<dyn Error>>,
@@ -132,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs of one cell, one after the other, with what the command on side B said, and why they failed.
+    /// Returns records of one cell, given the width, the printed time and the error of each run.
     fn rows(runs: &[(i64, f64, Option<&str>)]) -> Vec<Row> {
         let file = tempfile::NamedTempFile::new().unwrap();
         let counters = r#"{"packets_in":1,"bytes_in":2,"packets_out":1,"bytes_out":2,"lost_packets":0,"lost_bytes":0,
@@ -162,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_found_and_grouped() {
+    fn values_are_read_and_grouped() {
         let rows = rows(&[
             (8, 3.0, None),
             (16, 5.0, None),
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_say_what_did_not_work() {
+    fn cells_show_failed_runs() {
         let shown = |runs: &[(i64, f64, Option<&str>)]| {
             let rows = rows(runs);
             let rows: Vec<_> = rows.iter().collect();

@@ -1,5 +1,5 @@
-//! The page of the running average, beside what the text of maltitz-carle-smc-assessment says of its Figures 3
-//! to 13.
+//! The page of the running average, compared with the text of the paper
+//! (maltitz-carle-smc-assessment) on its Figures 3 to 13.
 
 use std::error::Error;
 
@@ -7,16 +7,17 @@ use transpute_testbed::report::number;
 
 use crate::rows::{Row, Table, cell, groups, of, said_by_a, said_by_b, text, used, value};
 
-/// A thousand rounds, to compare with.
+/// The number of rounds that times and traffic are scaled to.
 const ROUNDS: f64 = 1000.0;
 
 const MEBI: f64 = (1 << 20) as f64;
 
-/// What the network between their hosts had without anything added, in milliseconds (section V-B).
+/// Round-trip time between the paper's hosts without added latency, in milliseconds (section V-B).
 const BASE_RTT_MS: f64 = 0.18;
 
-/// Milliseconds that a computation takes theirs at an added latency, in milliseconds (section VI-C, Figure 6): without
-/// any, the baseline of the text, from which the line through all latencies is off.
+/// Returns the paper's time of a computation in milliseconds, by added latency in milliseconds
+/// (section VI-C, Figure 6). Without latency this is the baseline in the text, which the regression
+/// line does not meet.
 fn published_latency(added_ms: f64) -> f64 {
     if added_ms == 0.0 {
         return 5.35;
@@ -24,8 +25,8 @@ fn published_latency(added_ms: f64) -> f64 {
     47.327 + 4.61851 * added_ms
 }
 
-/// Seconds of a thousand computations of theirs in parallel, by added latency and parallelism (section VI-D, Figures
-/// 9 and 10).
+/// The paper's seconds of a thousand parallel computations, by added latency and parallelism
+/// (section VI-D, Figures 9 and 10).
 const PUBLISHED_BATCHES: [(f64, f64, f64); 4] = [
     (0.0, 1.0, 4.910),
     (0.0, 500.0, 3.631),
@@ -33,7 +34,7 @@ const PUBLISHED_BATCHES: [(f64, f64, f64); 4] = [
     (500.0, 200.0, 435.0),
 ];
 
-/// Makes the tables of the rows.
+/// Renders the tables.
 pub(super) fn render(rows: &[Row]) -> Result<String, Box<dyn Error>> {
     Ok(format!(
         "One device and one statistics server, where the paper has two devices and the server (three parties, which \
@@ -64,14 +65,14 @@ pub(super) fn render(rows: &[Row]) -> Result<String, Box<dyn Error>> {
     ))
 }
 
-/// Seconds of all rounds, as the server saw them.
+/// Returns the seconds of all rounds, measured by the server.
 fn seconds(row: &Row) -> Result<f64, Box<dyn Error>> {
     said_by_a(row, "/seconds")
 }
 
-/// Returns what of a round-trip time was added, in milliseconds.
+/// Returns the added latency in milliseconds.
 fn added(rtt_ms: f64) -> f64 {
-    // To the hundredth: the times are decimal fractions.
+    // Rounded to hundredths, because the values are decimal fractions.
     ((rtt_ms - BASE_RTT_MS) * 100.0).round() / 100.0
 }
 
@@ -79,7 +80,7 @@ fn ms_of_round(row: &Row) -> Result<f64, Box<dyn Error>> {
     Ok(seconds(row)? * 1e3 / value(row, "rounds")?)
 }
 
-/// Bytes on the wire, both ways, of a thousand rounds.
+/// Returns the megabytes on the wire of a thousand rounds, both directions.
 fn megabytes(row: &Row) -> Result<f64, Box<dyn Error>> {
     let bytes: u64 = row.party_bytes.iter().sum();
     Ok(bytes as f64 / 1e6 * ROUNDS / value(row, "rounds")?)
@@ -180,7 +181,7 @@ fn batches(rows: &[Row], experiment: &str, added_ms: f64) -> Result<Table, Box<d
         ],
     );
     let mut groups = groups(of(rows, experiment), |row| value(row, "batch"))?;
-    // What the paper has and was not run here stands alone.
+    // Values of the paper without a measurement here get a line of their own.
     for &(added, batch, _) in &PUBLISHED_BATCHES {
         if added == added_ms && !groups.iter().any(|(known, _)| *known == batch) {
             groups.push((batch, Vec::new()));

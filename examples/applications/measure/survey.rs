@@ -1,4 +1,5 @@
-//! The page of the survey: histograms beside Table 17 of rebane-2012, frequent itemsets beside its Table 14.
+//! The page of the survey: histograms compared with Table 17 of rebane-2012, frequent itemsets with
+//! its Table 14.
 
 use std::error::Error;
 
@@ -6,17 +7,17 @@ use transpute_testbed::report::number;
 
 use crate::rows::{Row, Table, cell, groups, median, of, said_by_a, said_by_b, text, used};
 
-/// What Table 17 says of a protocol.
+/// A row of Table 17.
 struct Published {
-    /// How the experiments of it begin.
+    /// The prefix of the names of its experiments.
     variant: &'static str,
-    /// The length of our answers: 5 choices, or numbers below 256. The paper's have 32 bits.
+    /// Number of bits of an answer here: 5 choices, or numbers below 256. The paper's have 32 bits.
     bits: u32,
     protocol: &'static str,
-    /// No more seconds than this.
+    /// Upper bound of the time, in seconds.
     seconds: f64,
     megabytes: f64,
-    /// At 0.1 and 0.2 USD for a gigabyte.
+    /// Cost of the traffic at 0.1 and 0.2 USD per gigabyte.
     dollars: &'static str,
 }
 
@@ -39,21 +40,22 @@ const TABLE_17: [Published; 2] = [
     },
 ];
 
-/// Transactions of the data of Table 14.
+/// Number of transactions in the data of Table 14.
 const TRANSACTIONS: f64 = 8124.0;
 
-/// Supports compared with the threshold there: 91 vectors of 100, one of 25, one of 1.
+/// Number of supports compared with the threshold in Table 14: 91 vectors of 100, one of 25, one of
+/// 1.
 const CANDIDATES: f64 = 91.0 * 100.0 + 25.0 + 1.0;
 
-/// Seconds of the whole algorithm, database queries included (section 6.6).
+/// Seconds of the whole algorithm, including database queries (section 6.6).
 const ALGORITHM_S: f64 = 137.415;
 
-/// Dollars for a gigabyte.
+/// Prices of traffic, in USD per gigabyte.
 const PRICES: [f64; 2] = [0.1, 0.2];
 
 const MEGA: f64 = 1e6;
 
-/// Makes the tables of the rows.
+/// Renders the tables.
 pub(super) fn render(rows: &[Row]) -> Result<String, Box<dyn Error>> {
     let (histograms, plans) = histograms(rows)?;
     Ok(format!(
@@ -160,12 +162,12 @@ fn histograms(rows: &[Row]) -> Result<(Table, Table), Box<dyn Error>> {
     Ok((table, plans))
 }
 
-/// Bytes on the wire, both ways.
+/// Returns the bytes on the wire, both directions.
 fn wire(row: &Row) -> f64 {
     row.party_bytes.iter().map(|&bytes| bytes as f64).sum()
 }
 
-/// Bytes that were predicted, both ways.
+/// Returns the predicted bytes, both directions.
 fn planned(row: &Row) -> Result<f64, Box<dyn Error>> {
     Ok(said_by_a(row, "/garbler_bytes")? + said_by_a(row, "/evaluator_bytes")?)
 }
@@ -193,7 +195,7 @@ fn itemsets(rows: &[Row]) -> Result<Table, Box<dyn Error>> {
                 .b
                 .as_ref()
                 .and_then(|said| said.get("frequent")?.as_array());
-            Ok(found.ok_or("side B said no frequent sets")?.len() as f64)
+            Ok(found.ok_or("side B printed no frequent sets")?.len() as f64)
         };
         let of_candidate =
             |row: &Row| Ok(said_by_b(row, "/seconds")? * 1e3 / said_by_b(row, "/candidates")?);

@@ -1,4 +1,4 @@
-//! The circuit of one or more rounds: distances are added to a running sum.
+//! The circuit of one or more rounds, which adds distances to a running sum.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -7,16 +7,16 @@ use transpute::{
     circuit::{CircuitError, Word},
 };
 
-/// Bits of a distance.
+/// Number of bits of a distance.
 pub(crate) const DISTANCE_BITS: usize = 32;
 
-/// Bits of the running sum: as many as the sum of [`MAX_ROUNDS`] distances needs.
+/// Number of bits of the running sum, which holds the sum of [`MAX_ROUNDS`] distances.
 pub(crate) const SUM_BITS: usize = 48;
 
-/// The most rounds.
+/// Maximum number of rounds.
 pub(crate) const MAX_ROUNDS: u64 = 1 << (SUM_BITS - DISTANCE_BITS);
 
-/// When the statistics server learns the running sum.
+/// The times at which the statistics server learns the running sum.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Opened {
@@ -27,13 +27,13 @@ pub(crate) enum Opened {
     Batch,
 }
 
-/// Writes the circuit of so many rounds.
+/// Builds the circuit for this number of rounds.
 ///
-/// Input values are the device's distances, one after the other, and the server's running sum. The output
-/// value is the running sum after each round, one after the other, or after the last.
+/// The input values are the device's distances, then the server's running sum. The output is the
+/// running sum after each round, or only after the last one.
 ///
 /// # Errors
-/// [`CircuitError::TooManyWires`].
+/// [`CircuitError::TooManyWires`] if the circuit is too large.
 pub(crate) fn circuit(rounds: usize, opened: Opened) -> Result<Circuit, CircuitError> {
     Builder::build(|b| {
         let distances = b.input_words(rounds, DISTANCE_BITS);
@@ -52,7 +52,8 @@ pub(crate) fn circuit(rounds: usize, opened: Opened) -> Result<Circuit, CircuitE
                 b.output(sums);
             }
             Opened::Batch => {
-                // Small numbers first: their upper bits cost nothing until they carry.
+                // The distances first: their sums are narrow, and their upper bits cost no gates
+                // until carries reach them.
                 terms.push(sum);
                 b.output(Word::sum(&terms));
             }
@@ -60,7 +61,7 @@ pub(crate) fn circuit(rounds: usize, opened: Opened) -> Result<Circuit, CircuitE
     })
 }
 
-/// Writes distances as input bits.
+/// Returns distances as input bits.
 pub(crate) fn distances_to_bits(distances: &[u32]) -> Bits {
     let mut bits = Bits::with_capacity(distances.len() * DISTANCE_BITS);
     for &distance in distances {
@@ -69,12 +70,13 @@ pub(crate) fn distances_to_bits(distances: &[u32]) -> Bits {
     bits
 }
 
-/// Writes a sum as input bits.
+/// Returns a sum as input bits.
 pub(crate) fn sum_to_bits(sum: u64) -> Bits {
     Bits::from_u128(sum.into(), SUM_BITS)
 }
 
-/// Reads sums from output bits; `None` if these are no whole sums.
+/// Parses sums from output bits. Returns `None` if the number of bits is not a multiple of a sum's
+/// width.
 pub(crate) fn sums_from_bits(bits: &Bits) -> Option<Vec<u64>> {
     if !bits.len().is_multiple_of(SUM_BITS) {
         return None;
@@ -113,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sums_are_those_of_plain_addition(
+        fn sums_equal_plain_addition(
             start in 0..1_u64 << 47,
             distances in vec(any::<u32>(), 1..40),
         ) {
@@ -127,7 +129,7 @@ mod tests {
     fn extremes_do_not_overflow() {
         for opened in [Opened::Round, Opened::Batch] {
             assert_eq!(sums(0, &[0], opened), [0]);
-            // The last of as many of the largest distances as there may be.
+            // The last round with the maximum number of maximum distances.
             let before = (MAX_ROUNDS - 1) * u64::from(u32::MAX);
             let expected = MAX_ROUNDS * u64::from(u32::MAX);
             assert_eq!(sums(before, &[u32::MAX], opened), [expected]);
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_takes_less_than_an_and_for_each_bit_of_the_sum() {
+    fn a_round_takes_less_than_one_and_gate_per_bit_of_the_sum() {
         let and_gates =
             |rounds, opened| Program::compile(&circuit(rounds, opened).unwrap()).and_count();
         assert_eq!(and_gates(1, Opened::Round), 47);
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_that_are_no_sums_are_refused() {
+    fn incomplete_sums_are_rejected() {
         assert_eq!(sums_from_bits(&Bits::zeros(47)), None);
         assert_eq!(sums_from_bits(&Bits::zeros(96)), Some(vec![0, 0]));
     }

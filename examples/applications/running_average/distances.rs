@@ -1,4 +1,4 @@
-//! The distances that a device has travelled, in metres, one for each round.
+//! The distances that a device has travelled, in metres, one per round.
 
 use std::path::{Path, PathBuf};
 
@@ -6,24 +6,24 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use thiserror::Error;
 use transpute_examples::{LineError, Lines};
 
-/// The longest line of a file of distances, in bytes.
+/// Maximum length of a line in a file of distances, in bytes.
 const MAX_LINE: usize = 64;
 
-/// Why distances cannot be had.
+/// The reason why distances cannot be read.
 #[derive(Debug, Error)]
 pub(crate) enum DistanceError {
     /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] LineError),
-    /// A line is no distance.
+    /// A line is not a distance.
     #[error("{}:{line}: {found:?} is not a number of metres below 4294967296", path.display())]
     Line {
         path: PathBuf,
         line: usize,
         found: String,
     },
-    /// There are not enough.
-    #[error("{}: {found} distances; {expected} rounds need as many", path.display())]
+    /// The file has fewer distances than rounds.
+    #[error("{}: expected {expected} distances, found {found}", path.display())]
     TooFew {
         path: PathBuf,
         found: usize,
@@ -31,7 +31,7 @@ pub(crate) enum DistanceError {
     },
 }
 
-/// Reads so many distances from a file with one in each line; what comes behind them is not read.
+/// Reads the first `count` distances from a file with one distance per line.
 pub(crate) fn read(path: &Path, count: usize) -> Result<Vec<u32>, DistanceError> {
     let mut lines = Lines::open(path, MAX_LINE)?;
     let mut distances = Vec::new();
@@ -55,15 +55,15 @@ pub(crate) fn read(path: &Path, count: usize) -> Result<Vec<u32>, DistanceError>
     Ok(distances)
 }
 
-/// Makes up so many distances between readings a quarter of an hour apart: mostly none to speak of, some on foot,
-/// some by car. The same seed makes the same.
-pub(crate) fn made_up(seed: u64, count: usize) -> Vec<u32> {
-    let mut random = StdRng::seed_from_u64(seed);
+/// Returns random distances between readings 15 minutes apart: mostly at rest, some on foot, some
+/// by car. A seed always gives the same distances.
+pub(crate) fn random(seed: u64, count: usize) -> Vec<u32> {
+    let mut rng = StdRng::seed_from_u64(seed);
     (0..count)
-        .map(|_| match random.random_range(0..10) {
-            0..=5 => random.random_range(0..60),
-            6..=7 => random.random_range(200..1_800),
-            _ => random.random_range(3_000..30_000),
+        .map(|_| match rng.random_range(0..10) {
+            0..=5 => rng.random_range(0..60),
+            6..=7 => rng.random_range(200..1_800),
+            _ => rng.random_range(3_000..30_000),
         })
         .collect()
 }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distance_stands_in_each_line() {
+    fn each_line_is_a_distance() {
         assert_eq!(
             reading("0\n 17 \r\n4294967295\nrest", 3).unwrap(),
             [0, 17, u32::MAX]
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_distance_is_named_with_its_line() {
+    fn an_invalid_distance_is_reported_with_its_line() {
         for (content, complaint) in [
             (
                 "1\nx\n",
@@ -115,7 +115,7 @@ mod tests {
                 "1\n4294967296\n",
                 "d:2: \"4294967296\" is not a number of metres below 4294967296",
             ),
-            ("1\n", "d: 1 distances; 2 rounds need as many"),
+            ("1\n", "d: expected 2 distances, found 1"),
         ] {
             assert_eq!(reading(content, 2).unwrap_err(), complaint);
         }
@@ -124,9 +124,9 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_makes_the_same_distances() {
-        assert_eq!(made_up(7, 100), made_up(7, 100));
-        assert_ne!(made_up(7, 100), made_up(8, 100));
-        assert_eq!(made_up(7, 50), made_up(7, 100)[..50]);
+    fn a_seed_gives_the_same_distances() {
+        assert_eq!(random(7, 100), random(7, 100));
+        assert_ne!(random(7, 100), random(8, 100));
+        assert_eq!(random(7, 50), random(7, 100)[..50]);
     }
 }

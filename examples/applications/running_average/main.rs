@@ -1,5 +1,5 @@
-//! A device tells a statistics server how far it has come since the last time, again and again; the server
-//! keeps the running average. README.md says who learns what.
+//! Running average. A device contributes the distance since its last report in each round, and a
+//! statistics server keeps the average. README.md states what each party learns.
 //!
 //! `cargo run --release --bin running_average -- --help`
 #![forbid(unsafe_code)]
@@ -22,7 +22,7 @@ use crate::{
     rounds::{Outcome, Rounds, device, server},
 };
 
-/// A device and a statistics server keep a running average of distances.
+/// A device and a statistics server compute a running average of distances.
 #[derive(Debug, Parser)]
 #[command(name = "running_average")]
 struct Cli {
@@ -32,32 +32,32 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Contribute a distance in each round
+    /// Run the device, which contributes a distance in each round
     Device(DeviceArgs),
-    /// Keep the running sum, and know the average
+    /// Run the server, which keeps the running sum and learns the average
     Server(ServerArgs),
-    /// Both of them in this program, over an encrypted connection of this machine
+    /// Run both in this process, over an encrypted connection of this machine
     Demo(DemoArgs),
 }
 
-/// What both parties have to say alike.
+/// Arguments that must be the same for both parties.
 #[derive(Args, Clone, Debug)]
 struct RoundArgs {
-    /// Rounds; the same on both sides
+    /// Number of rounds; the same on both sides
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=MAX_ROUNDS))]
     rounds: u64,
-    /// Rounds that are computed together; the same on both sides
+    /// Number of rounds per batch; the same on both sides
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MAX_BATCH))]
     batch: u64,
-    /// Whether the server learns the sum after each round or after each batch; the same on both sides
+    /// When the server learns the sum: after each round or each batch; the same on both sides
     #[arg(long, value_name = "WHEN", default_value = "round")]
     open: Opened,
-    /// Print one JSON object in a line
+    /// Print the results as one line of JSON
     #[arg(long)]
     json: bool,
 }
 
-/// The most rounds at a time: half a million gates.
+/// Maximum number of rounds in a batch: a circuit of half a million AND gates.
 const MAX_BATCH: u64 = 10_000;
 
 #[derive(Args, Debug)]
@@ -74,7 +74,7 @@ struct DeviceArgs {
 struct ServerArgs {
     #[command(flatten)]
     rounds: RoundArgs,
-    /// Check the sums against the distances that a device makes up with this seed: for trials
+    /// Compare the sums with the random distances of this seed, for trials
     #[arg(long, value_name = "N")]
     expect_seed: Option<u64>,
     #[command(flatten)]
@@ -89,13 +89,13 @@ struct DemoArgs {
     source: Source,
 }
 
-/// Where distances come from.
+/// The source of the distances.
 #[derive(Args, Clone, Debug)]
 struct Source {
-    /// Distances in metres, one in each line
+    /// File of distances in metres, one per line
     #[arg(long, value_name = "FILE", conflicts_with = "seed")]
     distances: Option<PathBuf>,
-    /// What distances are made up from if there is no file
+    /// Seed of random distances, if no file is given
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
@@ -104,14 +104,14 @@ impl Source {
     fn distances(&self, count: usize) -> Result<Vec<u32>, DistanceError> {
         match &self.distances {
             Some(file) => distances::read(file, count),
-            None => Ok(distances::made_up(self.seed, count)),
+            None => Ok(distances::random(self.seed, count)),
         }
     }
 }
 
 impl RoundArgs {
     fn prepare(&self) -> Result<Rounds, Box<dyn Error>> {
-        // Both are bounded above.
+        // Both numbers are bounded by the argument parser.
         Rounds::new(self.rounds as usize, self.batch as usize, self.open)
     }
 }
@@ -139,7 +139,7 @@ async fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
             let outcome = server(connection, &rounds, started).await?;
             let expected = args
                 .expect_seed
-                .map(|seed| distances::made_up(seed, args.rounds.rounds as usize));
+                .map(|seed| distances::random(seed, args.rounds.rounds as usize));
             tell(
                 &checked(outcome, &rounds, expected.as_deref()),
                 args.rounds.json,
@@ -162,8 +162,8 @@ async fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Compares what the server has seen with what it should have.
+/// Compares the sums that the server has learned with the expected ones.
 fn checked(mut outcome: Outcome, rounds: &Rounds, expected: Option<&[u32]>) -> Outcome {
-    outcome.correct = expected.map(|distances| rounds.plain(distances) == outcome.sums);
+    outcome.correct = expected.map(|distances| rounds.expected_sums(distances) == outcome.sums);
     outcome
 }

@@ -1,4 +1,4 @@
-//! The rounds of both parties on one connection.
+//! The rounds of both parties over one connection.
 
 use std::{
     error::Error,
@@ -16,22 +16,22 @@ use transpute_examples::{Answer, Usage, part};
 
 use crate::circuit::{Opened, circuit, distances_to_bits, sum_to_bits, sums_from_bits};
 
-/// Silence after which the peer counts as lost: on a path that loses one packet of ten, a TCP that waits twice as
-/// long after each loss may well be silent for some seconds.
+/// Time without a message after which the peer counts as lost. With 10 % packet loss, TCP may be
+/// silent for several seconds because its retransmission timeout doubles with each loss.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 
-/// What both parties know of the rounds beforehand.
+/// The parameters and circuits of the rounds, which both parties share.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
     count: usize,
     batch: usize,
     opened: Opened,
     program: Arc<Program>,
-    /// The last batch, where it is shorter.
+    /// The circuit of the last batch, if that is shorter.
     rest: Option<Arc<Program>>,
 }
 
-/// What a party has in the end.
+/// The results and costs of a party.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Outcome {
     party: &'static str,
@@ -39,26 +39,26 @@ pub(crate) struct Outcome {
     rounds: usize,
     batch: usize,
     opened: Opened,
-    /// What the server knows: the sum of all distances, in metres.
+    /// The sum of all distances in metres, which only the server learns.
     pub(crate) sum: Option<u64>,
-    /// And their average.
+    /// The average distance in metres, which only the server learns.
     pub(crate) average: Option<f64>,
-    /// The running sums that the server has seen.
+    /// The running sums that the server has learned.
     #[serde(skip)]
     pub(crate) sums: Vec<u64>,
-    /// Whether all of them are as they should be, if that is known.
+    /// Whether all sums are as expected, if the expected ones are known.
     pub(crate) correct: Option<bool>,
     and_gates: u64,
-    /// Bytes handed to and from the transport.
+    /// Bytes sent to and received from the transport.
     bytes_sent: u64,
     bytes_received: u64,
-    /// Connecting and authenticating.
+    /// Time to connect and authenticate.
     connect_s: f64,
-    /// All rounds.
+    /// Time of all rounds.
     seconds: f64,
-    /// From the start of the program.
+    /// Time since the start of the program.
     total_s: f64,
-    /// How long batches took: half of them less than this, and the longest.
+    /// Time of a batch: median and maximum.
     batch_median_s: f64,
     batch_longest_s: f64,
     #[serde(flatten)]
@@ -66,7 +66,7 @@ pub(crate) struct Outcome {
 }
 
 impl Rounds {
-    /// Prepares `count` rounds in batches of so many.
+    /// Compiles the circuits for `count` rounds in batches of this size.
     pub(crate) fn new(count: usize, batch: usize, opened: Opened) -> Result<Self, Box<dyn Error>> {
         let batch = batch.min(count);
         let compile = |rounds| -> Result<_, Box<dyn Error>> {
@@ -84,7 +84,7 @@ impl Rounds {
         })
     }
 
-    /// Makes the party that has this role: the device garbles, the server evaluates.
+    /// Returns the party with this role. The device garbles, and the server evaluates.
     pub(crate) fn party(&self, role: Role) -> Party {
         Party::new(role, self.program.clone())
             .expect_runs(self.batches(), 1)
@@ -102,7 +102,7 @@ impl Rounds {
         self.count.div_ceil(self.batch) as u64
     }
 
-    /// Returns the circuit of a batch of so many rounds.
+    /// Returns the circuit for a batch of this number of rounds.
     fn program(&self, rounds: usize) -> &Arc<Program> {
         match &self.rest {
             Some(rest) if rounds != self.batch => rest,
@@ -110,8 +110,8 @@ impl Rounds {
         }
     }
 
-    /// Returns the running sums that the server sees of distances.
-    pub(crate) fn plain(&self, distances: &[u32]) -> Vec<u64> {
+    /// Returns the running sums that the server is expected to learn.
+    pub(crate) fn expected_sums(&self, distances: &[u32]) -> Vec<u64> {
         let mut sum = 0;
         let sums = distances.iter().map(|&distance| {
             sum += u64::from(distance);
@@ -128,16 +128,16 @@ impl Rounds {
     }
 }
 
-/// The device's part: its distance in each round.
+/// Runs the device, which contributes a distance in each round.
 pub(crate) async fn device(
     connection: Connection,
     rounds: &Rounds,
     distances: &[u32],
     started: Instant,
 ) -> Result<Outcome, Box<dyn Error>> {
-    let mut clock = Clock::start();
-    match contribute(&connection, rounds, distances, &mut clock).await {
-        Ok(()) => finish("device", connection, rounds, Vec::new(), clock, started).await,
+    let mut progress = Progress::start();
+    match contribute(&connection, rounds, distances, &mut progress).await {
+        Ok(()) => finish("device", connection, rounds, Vec::new(), progress, started).await,
         Err(error) => Err(part(connection, error).await),
     }
 }
@@ -146,12 +146,12 @@ async fn contribute(
     connection: &Connection,
     rounds: &Rounds,
     distances: &[u32],
-    clock: &mut Clock,
+    progress: &mut Progress,
 ) -> Result<(), Box<dyn Error>> {
     for batch in distances.chunks(rounds.batch) {
         let program = rounds.program(batch.len());
         let bits = distances_to_bits(batch);
-        clock.note(
+        progress.record(
             program,
             &run(connection, Role::Garbler, program, bits).await?,
         );
@@ -159,15 +159,15 @@ async fn contribute(
     Ok(())
 }
 
-/// The statistics server's part: the running sum, which it learns anew.
+/// Runs the statistics server, which keeps and learns the running sum.
 pub(crate) async fn server(
     connection: Connection,
     rounds: &Rounds,
     started: Instant,
 ) -> Result<Outcome, Box<dyn Error>> {
-    let mut clock = Clock::start();
-    match keep(&connection, rounds, &mut clock).await {
-        Ok(sums) => finish("server", connection, rounds, sums, clock, started).await,
+    let mut progress = Progress::start();
+    match keep(&connection, rounds, &mut progress).await {
+        Ok(sums) => finish("server", connection, rounds, sums, progress, started).await,
         Err(error) => Err(part(connection, error).await),
     }
 }
@@ -175,7 +175,7 @@ pub(crate) async fn server(
 async fn keep(
     connection: &Connection,
     rounds: &Rounds,
-    clock: &mut Clock,
+    progress: &mut Progress,
 ) -> Result<Vec<u64>, Box<dyn Error>> {
     let (mut sums, mut sum) = (Vec::new(), 0);
     let mut left = rounds.count;
@@ -183,11 +183,11 @@ async fn keep(
         let batch = left.min(rounds.batch);
         let program = rounds.program(batch);
         let outcome = run(connection, Role::Evaluator, program, sum_to_bits(sum)).await?;
-        let bits = outcome.outputs.first().ok_or("a batch gave no sum")?;
-        let new = sums_from_bits(bits).ok_or("a batch gave no whole sum")?;
-        sum = *new.last().ok_or("a batch gave no sum")?;
+        let bits = outcome.outputs.first().ok_or("a batch has no output")?;
+        let new = sums_from_bits(bits).ok_or("a batch has an incomplete sum")?;
+        sum = *new.last().ok_or("a batch has no sum")?;
         sums.extend(new);
-        clock.note(program, &outcome);
+        progress.record(program, &outcome);
         left -= batch;
     }
     Ok(sums)
@@ -211,14 +211,14 @@ async fn run(
     Ok(running.await?)
 }
 
-/// What rounds took so far.
-struct Clock {
+/// The times and gates of the batches so far.
+struct Progress {
     started: Instant,
     batches: Vec<Duration>,
     and_gates: u64,
 }
 
-impl Clock {
+impl Progress {
     fn start() -> Self {
         Self {
             started: Instant::now(),
@@ -227,7 +227,7 @@ impl Clock {
         }
     }
 
-    fn note(&mut self, program: &Program, outcome: &RunOutcome) {
+    fn record(&mut self, program: &Program, outcome: &RunOutcome) {
         self.batches.push(outcome.elapsed);
         self.and_gates += program.and_count();
     }
@@ -238,13 +238,13 @@ async fn finish(
     connection: Connection,
     rounds: &Rounds,
     sums: Vec<u64>,
-    clock: Clock,
+    progress: Progress,
     started: Instant,
 ) -> Result<Outcome, Box<dyn Error>> {
-    let seconds = clock.started.elapsed().as_secs_f64();
+    let seconds = progress.started.elapsed().as_secs_f64();
     let (link, stats) = (connection.link().clone(), connection.stats());
     connection.close().await?;
-    let mut batches = clock.batches;
+    let mut batches = progress.batches;
     batches.sort_unstable();
     let nth = |place: usize| batches.get(place).map_or(0.0, Duration::as_secs_f64);
     let sum = sums.last().copied();
@@ -258,7 +258,7 @@ async fn finish(
         average: sum.map(|sum| sum as f64 / rounds.count as f64),
         sums,
         correct: None,
-        and_gates: clock.and_gates,
+        and_gates: progress.and_gates,
         bytes_sent: stats.bytes_sent(),
         bytes_received: stats.bytes_received(),
         connect_s: (link.timings.connect + link.timings.handshake).as_secs_f64(),
@@ -271,7 +271,7 @@ async fn finish(
 }
 
 impl Answer for Outcome {
-    const WRONG: &'static str = "the sums are not those of the distances";
+    const WRONG: &'static str = "the sums differ from those of the distances";
 
     fn correct(&self) -> Option<bool> {
         self.correct
@@ -279,7 +279,7 @@ impl Answer for Outcome {
 
     fn text(&self) -> String {
         let average = match (self.average, self.sum) {
-            (Some(average), Some(sum)) => format!("average {average:.1} m, {sum} m in all\n"),
+            (Some(average), Some(sum)) => format!("average {average:.1} m, {sum} m in total\n"),
             _ => String::new(),
         };
         format!(

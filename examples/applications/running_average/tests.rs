@@ -1,15 +1,15 @@
-//! Both parties, as processes and in one.
+//! Tests of both parties, as processes and in one process.
 
 use clap::Parser;
 
-use crate::{Cli, circuit::Opened, distances::made_up, rounds::Rounds};
+use crate::{Cli, circuit::Opened, distances::random, rounds::Rounds};
 
 #[path = "../../processes.rs"]
 mod processes;
 
 use processes::{Keys, act, text};
 
-/// No test: the process that others start.
+/// Not a test of its own: the other tests start it as a process.
 #[test]
 #[ignore = "child of two_processes_keep_the_average_on_every_transport"]
 fn party_process() {
@@ -20,7 +20,7 @@ fn party_process() {
 }
 
 fn expected_sum(seed: u64, rounds: usize) -> u64 {
-    made_up(seed, rounds)
+    random(seed, rounds)
         .iter()
         .map(|&distance| u64::from(distance))
         .sum()
@@ -65,7 +65,7 @@ fn two_processes_keep_the_average_on_every_transport() {
         if transport != "auto" {
             assert_eq!(server["transport"], transport);
         }
-        // The device learns nothing of it.
+        // The device learns no result.
         assert!(
             device["sum"].is_null() && device["average"].is_null(),
             "{device}"
@@ -75,7 +75,7 @@ fn two_processes_keep_the_average_on_every_transport() {
 }
 
 #[tokio::test]
-async fn both_run_in_one_program() {
+async fn both_parties_run_in_one_process() {
     for flags in [
         &[][..],
         &["--batch", "3"],
@@ -84,7 +84,7 @@ async fn both_run_in_one_program() {
         let arguments = ["running_average", "demo", "--rounds", "10"]
             .iter()
             .chain(flags);
-        // The sums are compared with those of the distances.
+        // The demo compares the sums with those of the distances.
         crate::run(Cli::try_parse_from(arguments).unwrap())
             .await
             .unwrap();
@@ -112,7 +112,7 @@ fn a_device_reads_its_distances_from_a_file() {
 }
 
 #[test]
-fn parties_that_do_not_mean_the_same_rounds_say_so() {
+fn parties_with_different_batches_fail() {
     let keys = Keys::new();
     let [server, device] = keys.meet(
         &["server", "--rounds", "4", "--batch", "2"],
@@ -125,7 +125,7 @@ fn parties_that_do_not_mean_the_same_rounds_say_so() {
 }
 
 #[test]
-fn a_server_that_expects_other_distances_fails() {
+fn a_server_that_expects_different_distances_fails() {
     let keys = Keys::new();
     let [server, device] = keys.meet(
         &["server", "--rounds", "3", "--expect-seed", "2"],
@@ -136,14 +136,18 @@ fn a_server_that_expects_other_distances_fails() {
     assert!(
         server
             .stderr
-            .contains("error: the sums are not those of the distances"),
+            .contains("error: the sums differ from those of the distances"),
         "{server:?}"
     );
 }
 
 #[test]
-fn the_server_sees_a_sum_for_each_round_or_for_each_batch() {
-    let sums = |opened| Rounds::new(5, 2, opened).unwrap().plain(&[1, 2, 3, 4, 5]);
+fn the_server_learns_a_sum_for_each_round_or_each_batch() {
+    let sums = |opened| {
+        Rounds::new(5, 2, opened)
+            .unwrap()
+            .expected_sums(&[1, 2, 3, 4, 5])
+    };
     assert_eq!(sums(Opened::Round), [1, 3, 6, 10, 15]);
     assert_eq!(sums(Opened::Batch), [3, 10, 15]);
 }

@@ -1,28 +1,32 @@
-//! Which sets of items are worth counting (Apriori), by what is public: the sets found frequent before.
+//! Candidates of the Apriori algorithm. They depend only on public data: the sets found frequent
+//! before.
 
 use std::collections::HashSet;
 
-/// Items by number, each once, rising.
+/// The numbers of items, unique and ascending.
 pub(crate) type Itemset = Vec<u32>;
 
 /// Returns the sets of one item.
-pub(crate) fn singles(items: u32) -> Vec<Itemset> {
+pub(crate) fn single_items(items: u32) -> Vec<Itemset> {
     (0..items).map(|item| vec![item]).collect()
 }
 
-/// Returns the sets of one item more that can be frequent: all subsets of one item less are. The sets given
-/// are of one size and in order, and so are those returned.
+/// Returns the candidates with one item more: the sets whose subsets with one item less are all
+/// frequent. The given sets have the same size and are sorted, and so are the returned ones.
 ///
 /// # Errors
-/// The number of sets reached when they become more than `most`.
-pub(crate) fn larger(frequent: &[Itemset], most: usize) -> Result<Vec<Itemset>, usize> {
+/// The number of candidates, as soon as it exceeds `max_candidates`.
+pub(crate) fn candidates_from(
+    frequent: &[Itemset],
+    max_candidates: usize,
+) -> Result<Vec<Itemset>, usize> {
     let known: HashSet<&[u32]> = frequent.iter().map(Vec::as_slice).collect();
     let mut sets = Vec::new();
     for (position, one) in frequent.iter().enumerate() {
         let Some((_, stem)) = one.split_last() else {
             continue;
         };
-        // In order, those with the same stem follow.
+        // The sets are sorted, so those with the same prefix are consecutive.
         let with_stem = |other: &&Itemset| other.starts_with(stem) && other.len() == one.len();
         for other in frequent[position + 1..].iter().take_while(with_stem) {
             let mut set = one.clone();
@@ -30,7 +34,7 @@ pub(crate) fn larger(frequent: &[Itemset], most: usize) -> Result<Vec<Itemset>, 
             if subsets(&set).all(|subset| known.contains(subset.as_slice())) {
                 sets.push(set);
             }
-            if sets.len() > most {
+            if sets.len() > max_candidates {
                 return Err(sets.len());
             }
         }
@@ -38,7 +42,7 @@ pub(crate) fn larger(frequent: &[Itemset], most: usize) -> Result<Vec<Itemset>, 
     Ok(sets)
 }
 
-/// Returns the sets of one item less.
+/// Returns the subsets with one item less.
 fn subsets(set: &[u32]) -> impl Iterator<Item = Itemset> {
     (0..set.len()).map(|left_out| {
         let mut subset = set.to_vec();
@@ -47,8 +51,9 @@ fn subsets(set: &[u32]) -> impl Iterator<Item = Itemset> {
     })
 }
 
-/// Cuts candidates, which are in order, into groups that take about `budget` AND gates each, of so many
-/// transactions: a candidate takes two for each, one more where its stem is not that of the one before.
+/// Splits sorted candidates into groups of about `budget` AND gates each. For each transaction, a
+/// candidate takes one gate for its count, and one for each item beyond the prefix that it shares
+/// with the candidate before.
 pub(crate) fn groups(
     candidates: &[Itemset],
     transactions: usize,
@@ -61,7 +66,7 @@ pub(crate) fn groups(
             true => set.len() - shared(&candidates[index - 1], set),
             false => set.len(),
         };
-        // The first item of a set is no AND, its count is.
+        // The first item needs no product, but counting takes a gate.
         let needed = transactions.saturating_mul(new.max(1));
         if index > start && gates.saturating_add(needed) > budget {
             groups.push(&candidates[start..index]);
@@ -75,7 +80,7 @@ pub(crate) fn groups(
     groups
 }
 
-/// Returns how many items both begin with.
+/// Returns the length of the common prefix.
 pub(crate) fn shared(one: &[u32], other: &[u32]) -> usize {
     one.iter()
         .zip(other)

@@ -1,32 +1,32 @@
-//! What can be wrong with a table of answers.
+//! The errors of tables of answers.
 
 use std::{fmt, io, path::PathBuf};
 
 use thiserror::Error;
 use transpute_examples::LineError;
 
-/// Why a table cannot be read, written or used.
+/// The reason why a table cannot be read, written or used.
 #[derive(Debug, Error)]
 pub(crate) enum TableError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] LineError),
-    /// It cannot be written.
+    /// The file cannot be written.
     #[error("{}: cannot be written", path.display())]
     Write { path: PathBuf, source: io::Error },
-    /// A line is not what it must be.
+    /// A line of the file is invalid.
     #[error("{}:{line}: {problem}", path.display())]
     Line {
         path: PathBuf,
-        /// Counted from 1.
+        /// The number of the line, from 1.
         line: usize,
         problem: Problem,
     },
-    /// There is nothing in it.
-    #[error("{}: it has no rows", path.display())]
+    /// The file has no rows.
+    #[error("{}: no rows", path.display())]
     Empty { path: PathBuf },
-    /// A shape that no table has.
-    #[error("a table of {rows} rows, {columns} columns and {width} bits: {limit}")]
+    /// The dimensions of the table are not supported.
+    #[error("invalid table of {rows} rows, {columns} columns and {width} bits: {limit}")]
     Shape {
         rows: usize,
         columns: usize,
@@ -35,40 +35,42 @@ pub(crate) enum TableError {
     },
 }
 
-/// What is wrong with a line.
+/// The problem with a line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Problem {
-    /// The first line of a file of shares.
+    /// The line is not the header of a file of shares.
     Header,
-    /// The first line says something that no table has.
+    /// A field of the header is invalid.
     Field {
         name: &'static str,
         found: String,
         expected: String,
     },
-    /// Another number of cells than before.
+    /// The line has a different number of cells than those before.
     Cells { found: usize, expected: usize },
-    /// A cell that is no number.
+    /// A cell is not a number.
     NotANumber { found: String },
-    /// A number that does not fit.
+    /// A number is too large.
     TooLarge { found: u64, below: u64 },
-    /// More cells than are read.
+    /// The table has too many cells.
     TooMany { limit: usize },
 }
 
-/// The longest piece of a file that is shown in a message, in characters.
-const SHOWN: usize = 40;
+/// Maximum length of text from a file in an error message, in characters.
+const MAX_SHOWN_CHARS: usize = 40;
 
 impl Problem {
-    /// Says that text is no number, with as much of it as fits into a message.
+    /// Returns the problem that text is not a number.
     pub(crate) fn not_a_number(text: &str) -> Self {
-        Self::NotANumber { found: shown(text) }
+        Self::NotANumber {
+            found: shortened(text),
+        }
     }
 }
 
-/// Returns text for a message, cut.
-pub(crate) fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+/// Returns the beginning of a text, for an error message.
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -87,7 +89,7 @@ impl fmt::Display for Problem {
                 expected,
             } => write!(f, "{name} is {found:?}; expected {expected}"),
             Self::Cells { found, expected } => {
-                write!(f, "{found} cells where the lines before have {expected}")
+                write!(f, "expected {expected} cells, found {found}")
             }
             Self::NotANumber { found } => write!(f, "{found:?} is not a number"),
             Self::TooLarge { found, below } => write!(f, "{found} is not below {below}"),

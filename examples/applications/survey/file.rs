@@ -1,8 +1,8 @@
 //! Files of tables: plain answers as comma-separated values, and shares of them.
 //!
-//! A file of shares is lines of comma-separated decimal numbers below a first line that says what they
-//! are: `transpute-shares 1 table=0123456789abcdef columns=20 width=3`. The number of the table is the
-//! same in both files, so that parties with shares of different tables find out.
+//! A file of shares has comma-separated decimal numbers below a header such as `transpute-shares 1
+//! table=0123456789abcdef columns=20 width=3`. Both files of a table have the same `table` number,
+//! so that parties detect shares of different tables.
 
 use std::{
     fs::{File, OpenOptions},
@@ -13,22 +13,22 @@ use std::{
 use transpute_examples::Lines;
 
 use crate::{
-    error::{Problem, TableError, shown},
+    error::{Problem, TableError, shortened},
     table::{MAX_CELLS, MAX_COLUMNS, MAX_WIDTH, Table},
 };
 
-/// The longest line, in bytes: a row of as many cells as there may be, with a blank for each.
+/// Maximum length of a line, in bytes: the maximum number of cells, each with a space.
 const MAX_LINE: usize = 12 * MAX_COLUMNS + 2;
 
-/// How a file of shares begins.
+/// The first words of a file of shares: its type and version.
 const MAGIC: [&str; 2] = ["transpute-shares", "1"];
 
 /// One party's shares of a table.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Shares {
-    /// What both files of a table have in common.
+    /// The number of the table, equal in both files.
     pub(crate) tag: u64,
-    /// The XOR of both parties' tables is the one of the answers.
+    /// The XOR of both parties' tables is the table of answers.
     pub(crate) table: Table,
 }
 
@@ -70,7 +70,8 @@ impl Shares {
     }
 }
 
-/// Reads plain answers below `values`: comma-separated numbers, below a line of names if there is one.
+/// Reads plain answers below `values`: comma-separated numbers, with or without a line of column
+/// names.
 pub(crate) fn read_answers(path: &Path, width: u32, values: u64) -> Result<Table, TableError> {
     let mut lines = Lines::open(path, MAX_LINE)?;
     let Some(first) = lines.next_line()? else {
@@ -101,7 +102,7 @@ pub(crate) fn read_answers(path: &Path, width: u32, values: u64) -> Result<Table
     }
 }
 
-/// Writes plain answers, with a line of names.
+/// Writes plain answers with a line of column names.
 pub(crate) fn write_answers(path: &Path, table: &Table) -> Result<(), TableError> {
     let names: Vec<String> = (1..=table.columns()).map(|n| format!("q{n}")).collect();
     let header = names.join(",") + "\n";
@@ -133,7 +134,7 @@ fn written(path: &Path, outcome: io::Result<()>) -> Result<(), TableError> {
     })
 }
 
-/// What the first line of a file of shares says.
+/// The header of a file of shares.
 struct Header {
     tag: u64,
     columns: usize,
@@ -156,7 +157,7 @@ fn header(line: &str) -> Result<Header, Problem> {
     }
     let wrong = |name, found, expected: &str| Problem::Field {
         name,
-        found: shown(found),
+        found: shortened(found),
         expected: expected.to_owned(),
     };
     let is_hex = tag.len() == 16 && tag.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -183,7 +184,7 @@ fn too_many_columns(found: usize) -> Problem {
     }
 }
 
-/// Reads the rest of a file as rows of numbers of `width` bits. A line that was read already comes first.
+/// Reads the remaining lines as rows of numbers of `width` bits, after `first` if it is given.
 fn rows(
     mut lines: Lines,
     first: Option<String>,
@@ -235,7 +236,7 @@ fn number(cell: &str, width: u32) -> Result<u32, Problem> {
         })
 }
 
-/// Says that the line read last is wrong.
+/// Returns the error that the last line read is invalid.
 fn wrong(lines: &Lines, problem: Problem) -> TableError {
     TableError::Line {
         path: lines.path().into(),

@@ -1,6 +1,6 @@
-//! Data for trials: answers that look like those of a survey, and baskets with items that go together.
+//! Random data for trials: answers like those of a survey, and transactions with correlated items.
 //!
-//! The same seed makes the same data.
+//! A seed always gives the same data.
 
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
 
@@ -10,10 +10,10 @@ use crate::{
     table::{Table, width_of},
 };
 
-/// Makes answers below `values`, each question with a popularity of its own for each of them.
+/// Returns random answers below `values`. Each question has its own popularity of answers.
 ///
 /// # Errors
-/// [`TableError::Shape`].
+/// [`TableError::Shape`] if the table would be too large or empty.
 pub(crate) fn answers(
     rows: usize,
     columns: usize,
@@ -21,7 +21,7 @@ pub(crate) fn answers(
     seed: u64,
 ) -> Result<Table, TableError> {
     let mut random = StdRng::seed_from_u64(seed);
-    // A few values may each have a popularity; of many, those in the middle are the more frequent ones.
+    // Up to 64 values have a popularity each; more have a triangular distribution.
     let popularity: Vec<Vec<f64>> = match values {
         ..=64 => (0..columns)
             .map(|_| (0..values).map(|_| random.random_range(0.2..1.0)).collect())
@@ -53,10 +53,10 @@ fn draw(weights: &[f64], random: &mut StdRng) -> u64 {
     found.unwrap_or(weights.len() - 1) as u64
 }
 
-/// Makes baskets: rows of zeros and ones, in which some groups of three to five items often occur
-/// together.
+/// Returns random transactions: rows of zeros and ones, in which groups of three to five items
+/// often occur together.
 ///
-/// # Errors
+/// [`TableError::Shape`] if the table would be too large or empty.
 /// [`TableError::Shape`].
 pub(crate) fn baskets(rows: usize, items: usize, seed: u64) -> Result<Table, TableError> {
     let mut random = StdRng::seed_from_u64(seed);
@@ -84,13 +84,13 @@ pub(crate) fn baskets(rows: usize, items: usize, seed: u64) -> Result<Table, Tab
     Table::new(items, 1, cells)
 }
 
-/// Shares a table, as each respondent does with its row: a random number for one party, and what makes
-/// it the answer for the other.
+/// Splits a table into XOR shares, as each respondent does with its row: a random number and its
+/// XOR with the answer.
 ///
-/// # Errors
+/// [`TableError::Shape`] if the table is invalid.
 /// [`TableError::Shape`].
 pub(crate) fn share(table: &Table) -> Result<[Shares; 2], TableError> {
-    // Of the generator that the operating system seeds.
+    // A cryptographic generator, seeded by the operating system.
     let mut random = rand::rng();
     let tag = random.next_u64();
     let mask = u32::MAX >> (32 - table.width());

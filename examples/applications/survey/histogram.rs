@@ -1,4 +1,4 @@
-//! Histograms of a question: the circuit, what its outputs mean, and the same in the clear.
+//! Histograms of a question: the circuit, its outputs, and a plain computation.
 
 use thiserror::Error;
 use transpute::{
@@ -8,35 +8,36 @@ use transpute::{
 
 use crate::table::{Table, width_of};
 
-/// Bits of the number that both parties' shares of a table have in common.
+/// Number of bits of the table's number, which both parties' shares have in common.
 pub(crate) const TAG_BITS: usize = 64;
 
-/// The most bars of a histogram.
-const MAX_BARS: u64 = 256;
+/// Maximum number of bins of a histogram.
+const MAX_BINS: u64 = 256;
 
-/// What is counted.
+/// The bins of a histogram.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Bars {
-    /// How many answers equal each of so many choices, counted from 0.
+pub(crate) enum Bins {
+    /// The number of answers equal to each choice, counted from 0.
     ///
-    /// Choices are shared as binary numbers. What is no choice counts as the choice with the same bits but
-    /// the highest, so that whatever a respondent shares counts once.
+    /// Choices are shared as binary numbers. An invalid number counts as the choice with the same
+    /// bits except the highest one. So every respondent counts exactly once.
     Choices(u64),
-    /// How many answers lie below the first of these bounds, between each two, and from the last on.
+    /// The numbers of answers below the first bound, between consecutive bounds, and from the last
+    /// bound on.
     Ranges { bounds: Vec<u32>, width: u32 },
 }
 
-/// Why answers cannot be counted so.
+/// The reason why answers cannot be counted.
 #[derive(Debug, Error)]
-pub(crate) enum BarsError {
-    /// A number of choices that no question has.
-    #[error("{found} choices; a question has 2 to {MAX_BARS}")]
+pub(crate) enum BinsError {
+    /// The number of choices is not supported.
+    #[error("expected 2 to {MAX_BINS} choices, found {found}")]
     Choices { found: u64 },
-    /// Bounds that are none.
-    #[error("bounds must rise, from 1 on and below {below}, and be at most {} of them", MAX_BARS - 1)]
+    /// The bounds are invalid.
+    #[error("bounds must be ascending, from 1 and below {below}, and at most {}", MAX_BINS - 1)]
     Bounds { below: u64 },
-    /// Shares of another width.
-    #[error("answers of {choices} choices are shared in {expected} bits; these have {found}")]
+    /// The shares have a different width.
+    #[error("expected shares of {expected} bits for {choices} choices, found {found}")]
     Width {
         choices: u64,
         expected: u32,
@@ -44,15 +45,15 @@ pub(crate) enum BarsError {
     },
 }
 
-impl Bars {
-    /// Counts choices in numbers of `width` bits.
-    pub(crate) fn choices(choices: u64, width: u32) -> Result<Self, BarsError> {
-        if !(2..=MAX_BARS).contains(&choices) {
-            return Err(BarsError::Choices { found: choices });
+impl Bins {
+    /// Returns bins for choices in numbers of `width` bits.
+    pub(crate) fn choices(choices: u64, width: u32) -> Result<Self, BinsError> {
+        if !(2..=MAX_BINS).contains(&choices) {
+            return Err(BinsError::Choices { found: choices });
         }
         match width_of(choices) {
             expected if expected == width => Ok(Self::Choices(choices)),
-            expected => Err(BarsError::Width {
+            expected => Err(BinsError::Width {
                 choices,
                 expected,
                 found: width,
@@ -60,21 +61,21 @@ impl Bars {
         }
     }
 
-    /// Counts ranges of numbers of `width` bits.
-    pub(crate) fn ranges(bounds: Vec<u32>, width: u32) -> Result<Self, BarsError> {
+    /// Returns bins for ranges of numbers of `width` bits.
+    pub(crate) fn ranges(bounds: Vec<u32>, width: u32) -> Result<Self, BinsError> {
         let below = 1 << width;
-        let is_good = (1..MAX_BARS).contains(&(bounds.len() as u64))
+        let is_good = (1..MAX_BINS).contains(&(bounds.len() as u64))
             && bounds
                 .iter()
                 .all(|&bound| (1..below).contains(&u64::from(bound)))
             && bounds.is_sorted_by(|one, next| one < next);
         match is_good {
             true => Ok(Self::Ranges { bounds, width }),
-            false => Err(BarsError::Bounds { below }),
+            false => Err(BinsError::Bounds { below }),
         }
     }
 
-    /// Bits of an answer.
+    /// Returns the number of bits of an answer.
     pub(crate) fn width(&self) -> u32 {
         match self {
             Self::Choices(choices) => width_of(*choices),
@@ -82,25 +83,25 @@ impl Bars {
         }
     }
 
-    /// Returns what a bar stands for.
-    pub(crate) fn name(&self, bar: usize) -> String {
+    /// Returns the name of a bin.
+    pub(crate) fn name(&self, bin: usize) -> String {
         match self {
-            Self::Choices(_) => bar.to_string(),
+            Self::Choices(_) => bin.to_string(),
             Self::Ranges { bounds, width } => {
-                let from = bar.checked_sub(1).map_or(0, |before| bounds[before]);
-                let below = (bounds.get(bar)).map_or(1 << width, |&bound| u64::from(bound));
+                let from = bin.checked_sub(1).map_or(0, |before| bounds[before]);
+                let below = (bounds.get(bin)).map_or(1 << width, |&bound| u64::from(bound));
                 format!("{from}..{below}")
             }
         }
     }
 
-    /// Writes the circuit for one question with so many answers.
+    /// Builds the circuit for one question with this number of answers.
     ///
-    /// Input values are the garbler's answers and tag, then the evaluator's. Output values are the counts of all
-    /// bars but one, and whether the tags are the same.
+    /// The input values are the garbler's answers and tag, then the evaluator's. The outputs are
+    /// the counts of all bins except one, and whether the tags are equal.
     ///
     /// # Errors
-    /// [`CircuitError::TooManyWires`].
+    /// [`CircuitError::TooManyWires`] if the circuit is too large.
     pub(crate) fn circuit(&self, answers: usize) -> Result<Circuit, CircuitError> {
         Builder::build(|b| {
             let width = self.width() as usize;
@@ -120,22 +121,22 @@ impl Bars {
         })
     }
 
-    /// How many AND gates a question takes at most.
+    /// Returns an upper bound on the AND gates of a question.
     pub(crate) fn and_gates(&self, answers: u64) -> u64 {
         let counts = self.counts() as u64;
-        let telling_apart = match self {
+        let selection = match self {
             Self::Choices(choices) => *choices,
             Self::Ranges { width, .. } => counts * u64::from(*width),
         };
         answers
-            .saturating_mul(telling_apart + counts)
+            .saturating_mul(selection + counts)
             .saturating_add(TAG_BITS as u64)
     }
 
-    /// How many counts are opened: the bars' number less one.
+    /// Returns the number of counts that are opened: one less than the number of bins.
     fn counts(&self) -> usize {
         match self {
-            // At most 256.
+            // There are at most 256 choices.
             Self::Choices(choices) => *choices as usize - 1,
             Self::Ranges { bounds, .. } => bounds.len(),
         }
@@ -146,7 +147,7 @@ impl Bars {
         match self {
             Self::Choices(choices) => {
                 let mut flags = choose(&answer.bits(), *choices as usize);
-                // The others tell how often the first was chosen.
+                // The count of the first choice follows from the others.
                 flags.remove(0);
                 flags
             }
@@ -156,54 +157,56 @@ impl Bars {
         }
     }
 
-    /// Makes a histogram of the counts of a question with so many answers; `None` if they are no counts of it.
+    /// Computes the histogram from the counts of a question. Returns `None` if the counts are
+    /// inconsistent.
     pub(crate) fn histogram(&self, counts: &[u64], answers: u64) -> Option<Vec<u64>> {
-        let mut bars = counts.to_vec();
+        let mut bins = counts.to_vec();
         match self {
             Self::Choices(_) => {
                 let others = counts
                     .iter()
                     .try_fold(0_u64, |sum, &count| sum.checked_add(count))?;
-                bars.insert(0, answers.checked_sub(others)?);
+                bins.insert(0, answers.checked_sub(others)?);
             }
             Self::Ranges { .. } => {
-                // Those from each bound on: fewer and fewer.
-                bars.insert(0, answers);
-                for bar in 0..counts.len() {
-                    bars[bar] = bars[bar].checked_sub(bars[bar + 1])?;
+                // Each count includes the following ones.
+                bins.insert(0, answers);
+                for bin in 0..counts.len() {
+                    bins[bin] = bins[bin].checked_sub(bins[bin + 1])?;
                 }
             }
         }
-        (bars.len() == self.counts() + 1).then_some(bars)
+        (bins.len() == self.counts() + 1).then_some(bins)
     }
 
-    /// Makes the histogram of a column of plain answers.
+    /// Computes the histogram of a column of plain answers.
     pub(crate) fn plain(&self, table: &Table, column: usize) -> Vec<u64> {
-        let mut bars = vec![0; self.counts() + 1];
+        let mut bins = vec![0; self.counts() + 1];
         for answer in table.column(column) {
-            let bar = match self {
+            let bin = match self {
                 Self::Choices(choices) => match u64::from(answer) {
                     choice if choice < *choices => answer as usize,
                     _ => answer as usize & !(1 << (self.width() - 1)),
                 },
                 Self::Ranges { bounds, .. } => bounds.partition_point(|&bound| bound <= answer),
             };
-            bars[bar] += 1;
+            bins[bin] += 1;
         }
-        bars
+        bins
     }
 }
 
-/// Counts ones, in as few bits as that needs.
+/// Returns the number of ones, in the minimum number of bits.
 pub(crate) fn count<'b>(b: Builder<'b>, flags: Vec<Bit<'b>>) -> Word<'b> {
     let width = width_of(flags.len() as u64 + 1) as usize;
-    // A single one is counted in one bit.
+    // For a single flag, the sum has one bit.
     let ones = b.word_of(flags).count_ones();
     ones.resize(width)
 }
 
-/// Returns a bit for each choice, exactly one of which is set whatever the number: one for all numbers of
-/// the bits but the highest, of which the first are told apart by the highest.
+/// Returns a bit for each choice, exactly one of which is set for any number. All bits except the
+/// highest select a choice. The highest bit distinguishes the first choices from those that exceed
+/// the lower bits.
 fn choose<'b>(bits: &[Bit<'b>], choices: usize) -> Vec<Bit<'b>> {
     let Some((&highest, low)) = bits.split_last() else {
         return Vec::new();
@@ -220,7 +223,7 @@ fn choose<'b>(bits: &[Bit<'b>], choices: usize) -> Vec<Bit<'b>> {
     flags
 }
 
-/// Returns a bit for each value that the bits can have, in order: `2^n - n - 1` AND.
+/// Returns a bit for each value of the bits, in ascending order: `2^n - n - 1` AND.
 fn one_hot<'b>(bits: &[Bit<'b>]) -> Vec<Bit<'b>> {
     match bits {
         [] => Vec::new(),
@@ -228,8 +231,8 @@ fn one_hot<'b>(bits: &[Bit<'b>]) -> Vec<Bit<'b>> {
     }
 }
 
-/// Tells each of some flags, exactly one of which is set, apart by a further bit. The last one is what the
-/// others leave of the bit.
+/// Splits each of some flags, exactly one of which is set, by a further bit. The last product needs
+/// no gate: it is the XOR of the bit and the other products.
 fn split<'b>(flags: &[Bit<'b>], bit: Bit<'b>) -> Vec<Bit<'b>> {
     let Some((_, others)) = flags.split_last() else {
         return vec![!bit, bit];

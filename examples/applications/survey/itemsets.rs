@@ -1,4 +1,4 @@
-//! The command that finds frequent itemsets with a peer.
+//! The command that finds frequent itemsets together with a peer.
 
 use std::{error::Error, fmt::Write, path::PathBuf, time::Instant};
 
@@ -13,40 +13,41 @@ use crate::{
     support::Opened,
 };
 
-/// The most transactions: one candidate is one circuit at least.
+/// Maximum number of transactions: a candidate must fit into one circuit.
 const MAX_TRANSACTIONS: usize = 1 << 20;
 
-/// Finds the sets of items that are together in many transactions, with the party that holds the other
-/// shares.
+/// Finds the sets of items that occur together in many transactions, with the party that holds the
+/// other shares
 #[derive(Args, Debug)]
 pub(crate) struct ItemsetsArgs {
-    /// This party's file of shares, of zeros and ones with a column for each item; without --role, the garbler's and the
-    /// evaluator's
+    /// This party's file of shares: zeros and ones, a column per item; without --role, the
+    /// garbler's file and the evaluator's
     #[arg(required = true, num_args = 1..=2)]
     shares: Vec<PathBuf>,
-    /// In how many transactions a set is at least to be frequent; the same on both sides
+    /// Minimum number of transactions of a frequent set; the same on both sides
     #[arg(long, value_name = "TRANSACTIONS", value_parser = clap::value_parser!(u64).range(1..))]
     support: u64,
-    /// Open the supports of all candidates, not only which are frequent; the same on both sides
+    /// Open the supports of all candidates, not only whether they are frequent; the same on both
+    /// sides
     #[arg(long)]
     supports: bool,
-    /// The largest sets to look for; the same on both sides
+    /// Maximum size of sets; the same on both sides
     #[arg(long, value_name = "ITEMS", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=4096))]
     largest: u32,
-    /// The most candidates of one size; more end the computation
+    /// Maximum number of candidates of one size; more end the computation
     #[arg(long, value_name = "SETS", default_value_t = 100_000)]
     most: usize,
-    /// The plain transactions to compare the result with: for trials
+    /// Plain transactions to compare the result with, for trials
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
-    /// Print one JSON object in a line
+    /// Print the results as one line of JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     place: Place,
 }
 
-/// What a party has in the end.
+/// The results and costs of a party.
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     role: String,
@@ -56,17 +57,17 @@ pub(crate) struct Found {
     support: u64,
     pub(crate) frequent: Vec<Frequent>,
     levels: Vec<Level>,
-    /// Whether the frequent sets are those of the plain transactions, if these were given.
+    /// Whether the sets equal those of the plain transactions, if given.
     correct: Option<bool>,
-    /// Of all levels.
+    /// Number of candidates of all levels.
     candidates: usize,
     and_gates: u64,
-    /// Bytes handed to and from the transport.
+    /// Bytes sent to and received from the transport.
     bytes_sent: u64,
     bytes_received: u64,
-    /// From both parties being connected until the last set was known, compiling included.
+    /// Time from the established connection to the last set, including compilation.
     seconds: f64,
-    /// From the start of the program.
+    /// Time since the start of the program.
     total_s: f64,
     #[serde(flatten)]
     usage: Usage,
@@ -89,7 +90,7 @@ async fn find(args: &ItemsetsArgs, started: Instant) -> Result<Vec<Found>, Box<d
             false => Opened::Frequent,
         },
         largest: args.largest as usize,
-        most: args.most,
+        max_candidates: args.most,
     };
     let Place { role, ends } = &args.place;
     let expected = match &args.expect {
@@ -124,8 +125,8 @@ async fn find(args: &ItemsetsArgs, started: Instant) -> Result<Vec<Found>, Box<d
             );
             Ok(vec![finish(one)?, finish(other)?])
         }
-        (Some(_), _) => Err("a party alone has one file of shares".into()),
-        (None, _) => Err("two parties have two files of shares; --role runs one of them".into()),
+        (Some(_), _) => Err("expected one file of shares with --role".into()),
+        (None, _) => Err("expected two files of shares without --role".into()),
     }
 }
 
@@ -135,13 +136,13 @@ fn transactions(file: &std::path::Path) -> Result<Shares, Box<dyn Error>> {
     match (rows, width) {
         (0..=MAX_TRANSACTIONS, 1) => Ok(shares),
         (_, 1) => {
-            Err(format!("{rows} transactions; at most {MAX_TRANSACTIONS} are counted").into())
+            Err(format!("expected at most {MAX_TRANSACTIONS} transactions, found {rows}").into())
         }
-        _ => Err(format!("transactions are shared in 1 bit for each item, not {width}").into()),
+        _ => Err(format!("expected shares of 1 bit per item, found {width}").into()),
     }
 }
 
-/// One party's part.
+/// Runs one party.
 async fn mine(
     connection: Connection,
     role: Role,
@@ -187,7 +188,7 @@ async fn mine(
 }
 
 impl Answer for Found {
-    const WRONG: &'static str = "the frequent sets are not those of the plain transactions";
+    const WRONG: &'static str = "the frequent sets differ from those of the plain transactions";
 
     fn correct(&self) -> Option<bool> {
         self.correct

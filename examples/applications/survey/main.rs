@@ -1,5 +1,5 @@
-//! A survey whose answers nobody sees: two servers hold shares of them and compute what was asked, a
-//! histogram for each question or the sets of items that occur together. README.md says how.
+//! A survey with secret answers. Two servers hold shares of the answers and compute a histogram for
+//! each question, or the sets of items that occur together. README.md describes how.
 //!
 //! `cargo run --release --bin survey -- --help`
 #![forbid(unsafe_code)]
@@ -36,7 +36,7 @@ use crate::{
     workload::WorkloadArgs,
 };
 
-/// Two servers hold shares of the answers to a survey and compute its results without seeing one.
+/// Two servers hold shares of the answers to a survey and compute its results.
 #[derive(Debug, Parser)]
 #[command(name = "survey")]
 struct Cli {
@@ -46,50 +46,51 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make up plain answers, for trials
+    /// Generate random plain answers, for trials
     Generate(GenerateArgs),
-    /// Share plain answers between two servers, as respondents do with their own
+    /// Split plain answers into shares for two servers, as respondents do
     Split(SplitArgs),
-    /// Count a histogram for each question, with the server that holds the other shares
+    /// Compute a histogram for each question, with the server that holds the other shares
     Histogram(HistogramArgs),
-    /// Find the sets of items that often occur together, with the server that holds the other shares
+    /// Find sets of items that often occur together, with the server that holds the other shares
     Itemsets(ItemsetsArgs),
-    /// Print what counting histograms asks of a path, for `transpute plan --workload`
+    /// Print the workload of the histograms, for `transpute plan --workload`
     Workload(WorkloadArgs),
 }
 
 #[derive(Args, Debug)]
 struct GenerateArgs {
-    /// The file to write: comma-separated numbers, a line for each respondent
+    /// File to write: comma-separated numbers, a line per respondent
     file: PathBuf,
-    /// Respondents
+    /// Number of respondents
     #[arg(long, value_name = "N", default_value_t = 5000)]
     rows: usize,
-    /// Questions
+    /// Number of questions
     #[arg(long, value_name = "N", default_value_t = 20)]
     columns: usize,
-    /// Answers are below this
+    /// Upper bound of answers, exclusive
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = values())]
     values: u64,
-    /// Baskets instead of answers: a row for each transaction, 1 for each item that is in it
+    /// Generate transactions instead of answers: a row per transaction, with 1 for each of its
+    /// items
     #[arg(long, conflicts_with = "values")]
     baskets: bool,
-    /// The same seed makes the same answers
+    /// Seed of the random answers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
 
 #[derive(Args, Debug)]
 struct SplitArgs {
-    /// Plain answers, comma-separated, a line for each respondent; names in the first line are passed over
+    /// Plain answers: comma-separated, a line per respondent; a first line of names is ignored
     file: PathBuf,
-    /// Answers are below this, which decides in how many bits each is shared
+    /// Upper bound of answers, exclusive; it determines the number of bits of a share
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = values())]
     values: u64,
-    /// The file of shares for one server [default: FILE.a]
+    /// File of shares for one server [default: FILE.a]
     #[arg(long, value_name = "FILE")]
     one: Option<PathBuf>,
-    /// The file of shares for the other [default: FILE.b]
+    /// File of shares for the other server [default: FILE.b]
     #[arg(long, value_name = "FILE")]
     other: Option<PathBuf>,
 }
@@ -116,7 +117,7 @@ async fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
 fn generate(args: &GenerateArgs) -> Result<(), Box<dyn Error>> {
     let cells = args.rows.saturating_mul(args.columns);
     if cells > table::MAX_CELLS {
-        return Err(format!("{cells} cells; a table has at most {}", table::MAX_CELLS).into());
+        return Err(format!("expected at most {} cells, found {cells}", table::MAX_CELLS).into());
     }
     let table = match args.baskets {
         true => generate::baskets(args.rows, args.columns, args.seed)?,
@@ -133,7 +134,7 @@ fn split(args: &SplitArgs) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the name that was given, or that of the plain answers with something behind it.
+/// Returns the given name, or the name of the plain answers with a suffix.
 fn named(given: &Option<PathBuf>, plain: &Path, end: &str) -> PathBuf {
     given.clone().unwrap_or_else(|| {
         let mut name = OsString::from(plain);

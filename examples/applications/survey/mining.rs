@@ -1,4 +1,4 @@
-//! Finding frequent itemsets on a connection: level by level, each in circuits of bounded size.
+//! The search for frequent itemsets over a connection: level by level, in circuits of bounded size.
 
 use std::{collections::VecDeque, error::Error, sync::Arc, time::Instant};
 
@@ -8,33 +8,33 @@ use transpute::{
 };
 
 use crate::{
-    apriori::{Itemset, groups, larger, singles},
+    apriori::{Itemset, candidates_from, groups, single_items},
     file::Shares,
     histogram::TAG_BITS,
     support::{Opened, circuit, items},
     table::Table,
 };
 
-/// About how many AND gates a circuit has: each is held whole, in a hundred bytes for each gate.
-const GATES_OF_A_CIRCUIT: usize = 500_000;
+/// Approximate number of AND gates of a circuit, which bounds memory to about 50 MB.
+const CIRCUIT_GATES: usize = 500_000;
 
-/// Circuits that are computed at a time; the next one is compiled meanwhile.
-const AT_ONCE: usize = 2;
+/// Number of circuits that are computed at the same time, while the next one is compiled.
+const CONCURRENT_CIRCUITS: usize = 2;
 
-/// For how many circuits the transport is chosen.
-const CIRCUITS_EXPECTED: u64 = 8;
+/// Number of circuits for which the transport is chosen.
+const EXPECTED_CIRCUITS: u64 = 8;
 
-/// What is known of a frequent set.
+/// A frequent set.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct Frequent {
-    /// By number, from 1.
+    /// The items, numbered from 1.
     pub(crate) items: Vec<u32>,
-    /// Where supports are opened.
+    /// The support, if supports are opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) support: Option<u64>,
 }
 
-/// What was counted of sets of one size.
+/// The statistics of the sets of one size.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Level {
     pub(crate) size: usize,
@@ -45,39 +45,41 @@ pub(crate) struct Level {
     pub(crate) seconds: f64,
 }
 
-/// How to look, the same on both sides.
+/// The parameters of the search, equal on both sides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Search {
     pub(crate) threshold: u64,
     pub(crate) opened: Opened,
     pub(crate) largest: usize,
-    pub(crate) most: usize,
+    pub(crate) max_candidates: usize,
 }
 
-/// Makes a party for a connection. How many circuits there will be is not known: the transport is chosen for some
-/// of the size of the first.
+/// Returns a party for the search. The number of circuits is not known in advance, so the transport
+/// is chosen for several circuits like the first.
 pub(crate) fn party(role: Role, table: &Table, search: Search) -> Result<Party, Box<dyn Error>> {
-    let first = singles(table.columns() as u32);
-    let groups = groups(&first, table.rows(), GATES_OF_A_CIRCUIT);
+    let first = single_items(table.columns() as u32);
+    let groups = groups(&first, table.rows(), CIRCUIT_GATES);
     let group = groups.first().copied().unwrap_or_default();
     let circuit = circuit(group, table.rows(), search.threshold, search.opened)?;
     let party = Party::new(role, Arc::new(Program::compile(&circuit)));
-    Ok((party.garbler_inputs([0, 1])).expect_runs(CIRCUITS_EXPECTED, AT_ONCE as u64))
+    Ok((party.garbler_inputs([0, 1])).expect_runs(EXPECTED_CIRCUITS, CONCURRENT_CIRCUITS as u64))
 }
 
-fn too_many(sets: usize, most: usize) -> String {
-    format!("{sets} candidates of one size, more than {most}: raise --support or --most")
+fn too_many(sets: usize, max_candidates: usize) -> String {
+    format!(
+        "expected at most {max_candidates} candidates of one size, found {sets}: raise --support or --most"
+    )
 }
 
 impl Frequent {
-    /// Numbers items as people do.
+    /// Numbers the items from 1.
     pub(crate) fn numbered_from_1(self) -> Self {
         let items = self.items.into_iter().map(|item| item + 1).collect();
         Self { items, ..self }
     }
 }
 
-/// One party's part: what it has, and the peer it counts with.
+/// One party of the search.
 pub(crate) struct Miner<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) role: Role,
@@ -86,11 +88,11 @@ pub(crate) struct Miner<'a> {
 }
 
 impl Miner<'_> {
-    /// Counts level after level; returns the frequent sets.
+    /// Searches level by level. Returns the frequent sets.
     pub(crate) async fn mine(&mut self) -> Result<(Vec<Frequent>, Vec<Level>), Box<dyn Error>> {
         let (mut frequent, mut levels) = (Vec::new(), Vec::new());
         // A table has at most 4,096 columns.
-        let mut candidates = singles(self.shares.table.columns() as u32);
+        let mut candidates = single_items(self.shares.table.columns() as u32);
         while !candidates.is_empty() {
             let (found, level) = self.level(&candidates).await?;
             levels.push(level);
@@ -99,36 +101,37 @@ impl Miner<'_> {
             if levels.len() == self.search.largest {
                 break;
             }
-            let most = self.search.most;
-            candidates = larger(&sets, most).map_err(|sets| too_many(sets, most))?;
+            let max_candidates = self.search.max_candidates;
+            candidates = candidates_from(&sets, max_candidates)
+                .map_err(|sets| too_many(sets, max_candidates))?;
         }
         Ok((frequent, levels))
     }
 
-    /// Counts candidates of one size; returns the frequent ones.
+    /// Counts the candidates of one size. Returns the frequent ones.
     async fn level(
         &mut self,
         candidates: &[Itemset],
     ) -> Result<(Vec<Frequent>, Level), Box<dyn Error>> {
         let started = Instant::now();
-        let groups = groups(candidates, self.shares.table.rows(), GATES_OF_A_CIRCUIT);
-        let mut under_way = VecDeque::new();
+        let groups = groups(candidates, self.shares.table.rows(), CIRCUIT_GATES);
+        let mut running_circuits = VecDeque::new();
         let (mut frequent, mut and_gates) = (Vec::new(), 0);
         let circuits = groups.len();
         let mut waiting = groups.into_iter();
         loop {
-            while under_way.len() < AT_ONCE
+            while running_circuits.len() < CONCURRENT_CIRCUITS
                 && let Some(group) = waiting.next()
             {
                 let program = self.compile(group).await?;
                 and_gates += program.and_count();
-                under_way.push_back((group, program.clone(), self.call(group, program)?));
+                running_circuits.push_back((group, program.clone(), self.call(group, program)?));
             }
-            let Some((group, program, running)) = under_way.pop_front() else {
+            let Some((group, program, running)) = running_circuits.pop_front() else {
                 break;
             };
             let outputs = running.await?.outputs;
-            let bits = outputs.first().ok_or("there is no output")?;
+            let bits = outputs.first().ok_or("the circuit has no output")?;
             frequent.extend(self.read(group, &program.split_outputs(bits))?);
         }
         let level = Level {
@@ -142,7 +145,7 @@ impl Miner<'_> {
         Ok((frequent, level))
     }
 
-    /// Compiles the circuit of some candidates beside what is under way.
+    /// Compiles the circuit for some candidates while others are computed.
     async fn compile(&self, group: &[Itemset]) -> Result<Arc<Program>, Box<dyn Error>> {
         let (group, transactions) = (group.to_vec(), self.shares.table.rows());
         let Search {
@@ -172,9 +175,9 @@ impl Miner<'_> {
 
     fn read(&self, group: &[Itemset], outputs: &[Bits]) -> Result<Vec<Frequent>, Box<dyn Error>> {
         let numbers: Option<Vec<u128>> = outputs.iter().map(Bits::to_u128).collect();
-        let numbers = numbers.ok_or("a support of more than 128 bits")?;
+        let numbers = numbers.ok_or("an output has more than 128 bits")?;
         let Some((1, supports)) = numbers.split_last() else {
-            return Err("the peer's shares are of another table".into());
+            return Err("the peer has shares of a different table".into());
         };
         Ok((group.iter().zip(supports))
             .filter_map(|(set, &opened)| self.search.frequent(set, u64::try_from(opened).ok()?))
@@ -183,7 +186,7 @@ impl Miner<'_> {
 }
 
 impl Search {
-    /// Judges a set by what was opened of it.
+    /// Returns a set if it is frequent, given its opened value.
     pub(crate) fn frequent(&self, set: &[u32], opened: u64) -> Option<Frequent> {
         let (is_frequent, support) = match self.opened {
             Opened::Frequent => (opened == 1, None),
@@ -196,10 +199,10 @@ impl Search {
     }
 }
 
-/// Finds frequent sets in plain transactions, items numbered from 1.
+/// Finds the frequent sets of plain transactions, with items numbered from 1.
 pub(crate) fn plain(table: &Table, search: &Search) -> Result<Vec<Frequent>, Box<dyn Error>> {
     let mut frequent = Vec::new();
-    let mut candidates = singles(table.columns() as u32);
+    let mut candidates = single_items(table.columns() as u32);
     for _ in 0..search.largest {
         let mut found = Vec::new();
         for set in &candidates {
@@ -213,7 +216,8 @@ pub(crate) fn plain(table: &Table, search: &Search) -> Result<Vec<Frequent>, Box
         }
         let sets: Vec<Itemset> = found.iter().map(|one| one.items.clone()).collect();
         frequent.extend(found.into_iter().map(Frequent::numbered_from_1));
-        candidates = larger(&sets, search.most).map_err(|sets| too_many(sets, search.most))?;
+        candidates = candidates_from(&sets, search.max_candidates)
+            .map_err(|sets| too_many(sets, search.max_candidates))?;
     }
     Ok(frequent)
 }

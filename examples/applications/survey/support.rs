@@ -1,4 +1,4 @@
-//! The circuit that counts how many transactions have all items of a set.
+//! The circuit that computes the supports of itemsets: the number of transactions with all items.
 
 use transpute::{
     Builder, Circuit,
@@ -10,16 +10,16 @@ use crate::{
     histogram::{TAG_BITS, count},
 };
 
-/// What is opened of a candidate.
+/// The value that is opened for a candidate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Opened {
-    /// Whether it is frequent.
+    /// One bit: whether the candidate is frequent.
     Frequent,
-    /// In how many transactions it is.
+    /// The number of transactions with all of its items.
     Support,
 }
 
-/// Returns the items of candidates, each once, rising.
+/// Returns the items of the candidates, unique and ascending.
 pub(crate) fn items(candidates: &[Itemset]) -> Vec<u32> {
     let mut items: Vec<u32> = candidates.iter().flatten().copied().collect();
     items.sort_unstable();
@@ -27,14 +27,14 @@ pub(crate) fn items(candidates: &[Itemset]) -> Vec<u32> {
     items
 }
 
-/// Writes the circuit for some candidates, in order, each of one item at least.
+/// Builds the circuit for sorted candidates, each with at least one item.
 ///
-/// Input values are the garbler's shares of the columns of [`items`], one after the other, and its tag, then the
-/// evaluator's. Output values are one for each candidate, whether its support is `threshold` at least or the
-/// support itself, and then whether the tags are the same.
+/// The input values are the garbler's shares of the columns of [`items`] and its tag, then the
+/// evaluator's. There is one output for each candidate: whether its support is at least
+/// `threshold`, or the support itself. The last output is whether the tags are equal.
 ///
 /// # Errors
-/// [`CircuitError::TooManyWires`].
+/// [`CircuitError::TooManyWires`] if the circuit is too large.
 pub(crate) fn circuit(
     candidates: &[Itemset],
     transactions: usize,
@@ -58,7 +58,7 @@ pub(crate) fn circuit(
         let mut covers: Vec<Word<'_>> = Vec::new();
         let mut before: &[u32] = &[];
         for set in candidates {
-            // What the candidate begins with may be there from the one before.
+            // The products of the shared prefix are reused.
             covers.truncate(shared(before, set));
             for column in set[covers.len()..].iter().filter_map(column) {
                 covers.push(match covers.last() {
@@ -80,7 +80,7 @@ pub(crate) fn circuit(
 
 fn at_least<'b>(number: &Word<'b>, threshold: u64) -> Bit<'b> {
     match u128::from(threshold) {
-        // No number of this width is as large.
+        // The threshold exceeds the width of the count, so the result is constant 0.
         threshold if threshold >> number.width() != 0 => number.bit(0) ^ number.bit(0),
         threshold => number.ge(&number.constant(threshold)),
     }

@@ -1,32 +1,32 @@
-//! A table of numbers: a row for each respondent, a column for each question.
+//! A table of numbers: a row for each respondent and a column for each question.
 
 use transpute::Bits;
 
 use crate::error::TableError;
 
-/// The most cells of a table; each takes four bytes.
+/// Maximum number of cells in a table, which takes 64 MiB.
 pub(crate) const MAX_CELLS: usize = 1 << 24;
 
-/// The most columns of a table.
+/// Maximum number of columns in a table.
 pub(crate) const MAX_COLUMNS: usize = 4096;
 
-/// The widest numbers, in bits.
+/// Maximum width of numbers, in bits.
 pub(crate) const MAX_WIDTH: u32 = 32;
 
-/// Numbers of one width in rows and columns: answers, or a party's shares of them.
+/// A table of numbers of one width: answers, or a party's shares of them.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Table {
     columns: usize,
     width: u32,
-    /// Row by row.
+    /// The cells, row by row.
     cells: Vec<u32>,
 }
 
 impl Table {
-    /// Makes a table of cells, row by row.
+    /// Creates a table from its cells, row by row.
     ///
     /// # Errors
-    /// [`TableError::Shape`] if the cells are no whole rows, do not fit in `width` bits, or are too many.
+    /// [`TableError::Shape`] if the rows are incomplete, or if a cell or the table is too large.
     pub(crate) fn new(columns: usize, width: u32, cells: Vec<u32>) -> Result<Self, TableError> {
         let refuse = |limit| {
             Err(TableError::Shape {
@@ -37,16 +37,16 @@ impl Table {
             })
         };
         if !(1..=MAX_COLUMNS).contains(&columns) {
-            return refuse("there are 1 to 4096 columns");
+            return refuse("expected 1 to 4096 columns");
         }
         if !(1..=MAX_WIDTH).contains(&width) {
-            return refuse("numbers have 1 to 32 bits");
+            return refuse("expected 1 to 32 bits");
         }
         if cells.is_empty() || cells.len() > MAX_CELLS || !cells.len().is_multiple_of(columns) {
-            return refuse("it has whole rows, at least one, and at most 16,777,216 cells");
+            return refuse("expected complete rows, at least one, and at most 16,777,216 cells");
         }
         if cells.iter().any(|&cell| u64::from(cell) >> width != 0) {
-            return refuse("a cell does not fit");
+            return refuse("a cell is too large");
         }
         Ok(Self {
             columns,
@@ -63,7 +63,7 @@ impl Table {
         self.columns
     }
 
-    /// Bits of each number.
+    /// Returns the number of bits of each number.
     pub(crate) fn width(&self) -> u32 {
         self.width
     }
@@ -76,7 +76,7 @@ impl Table {
     /// Returns the numbers of a column, from the first row to the last.
     ///
     /// # Panics
-    /// If there is no such column.
+    /// If the column does not exist.
     pub(crate) fn column(&self, column: usize) -> impl Iterator<Item = u32> {
         assert!(column < self.columns, "column {column} of {}", self.columns);
         self.cells
@@ -86,10 +86,10 @@ impl Table {
             .copied()
     }
 
-    /// Appends the numbers of a column to `bits`, each with its least significant bit first.
+    /// Appends the numbers of a column to `bits`, least significant bit first.
     ///
     /// # Panics
-    /// If there is no such column.
+    /// If the column does not exist.
     pub(crate) fn append_column(&self, column: usize, bits: &mut Bits) {
         for number in self.column(column) {
             for place in 0..self.width {
@@ -99,7 +99,7 @@ impl Table {
     }
 }
 
-/// Returns how many bits the numbers below `values` need; `values` is 2 at least.
+/// Returns the number of bits for numbers below `values`, which is at least 2.
 pub(crate) fn width_of(values: u64) -> u32 {
     (values.max(2) - 1).ilog2() + 1
 }

@@ -1,4 +1,4 @@
-//! Counting histograms with a peer: one evaluation for each question, all in one batch.
+//! The command that computes histograms with a peer: one evaluation per question, in one batch.
 
 use std::{
     error::Error,
@@ -17,55 +17,55 @@ use transpute_examples::{Answer, Place, Usage, neighbours, tell};
 use crate::{
     error::TableError,
     file::{Shares, read_answers},
-    histogram::{Bars, BarsError, TAG_BITS},
+    histogram::{Bins, BinsError, TAG_BITS},
     table::Table,
 };
 
-/// The most AND gates of one question: a party holds the program of a question whole, and about a hundred bytes
-/// for each gate while it is compiled.
+/// Maximum number of AND gates of one question. A party holds the whole program of a question,
+/// which takes about 100 bytes per gate during compilation.
 const MAX_AND_GATES: u64 = 1 << 22;
 
-/// What is counted of answers.
+/// The bins to count.
 #[derive(Args, Clone, Debug)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Counted {
-    /// Count the answers equal to each of so many choices, numbered from 0
+    /// Count the answers equal to each choice, numbered from 0
     #[arg(long, value_name = "CHOICES")]
     choices: Option<u64>,
-    /// Count the numbers below the first bound, between each two, and from the last on
+    /// Count the answers below the first bound, between bounds, and from the last bound on
     #[arg(long, value_name = "BOUND,...", value_delimiter = ',')]
     bounds: Option<Vec<u32>>,
 }
 
 impl Counted {
-    /// Returns the bars, of answers of `width` bits.
-    pub(crate) fn bars(&self, width: u32) -> Result<Bars, BarsError> {
+    /// Returns the bins for answers of `width` bits.
+    pub(crate) fn bins(&self, width: u32) -> Result<Bins, BinsError> {
         match (self.choices, &self.bounds) {
-            (Some(choices), _) => Bars::choices(choices, width),
-            (None, bounds) => Bars::ranges(bounds.clone().unwrap_or_default(), width),
+            (Some(choices), _) => Bins::choices(choices, width),
+            (None, bounds) => Bins::ranges(bounds.clone().unwrap_or_default(), width),
         }
     }
 }
 
-/// Counts a histogram for each question, with the party that holds the other shares.
+/// Computes a histogram for each question, with the party that holds the other shares
 #[derive(Args, Debug)]
 pub(crate) struct HistogramArgs {
-    /// This party's file of shares; without --role, the garbler's and the evaluator's
+    /// This party's file of shares; without --role, the garbler's file and the evaluator's
     #[arg(required = true, num_args = 1..=2)]
     shares: Vec<PathBuf>,
     #[command(flatten)]
     counted: Counted,
-    /// Plain answers to compare the histograms with: for trials
+    /// Plain answers to compare the histograms with, for trials
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
-    /// Print one JSON object in a line
+    /// Print the results as one line of JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     place: Place,
 }
 
-/// What a party has in the end.
+/// The results and costs of a party.
 #[derive(Debug, Serialize)]
 pub(crate) struct Tally {
     role: String,
@@ -73,39 +73,40 @@ pub(crate) struct Tally {
     variant: &'static str,
     answers: usize,
     questions: usize,
-    bars: Vec<String>,
-    /// For each question the height of each bar.
+    #[serde(rename = "bars")]
+    bins: Vec<String>,
+    /// The counts of the bins, for each question.
     pub(crate) histograms: Vec<Vec<u64>>,
-    /// Whether they are those of the plain answers, if these were given.
+    /// Whether the histograms equal those of the plain answers, if given.
     correct: Option<bool>,
-    /// Of all questions.
+    /// AND gates of all questions.
     and_gates: u64,
     /// Bytes of protocol frames.
     frame_bytes_sent: u64,
     frame_bytes_received: u64,
-    /// Bytes handed to and from the transport.
+    /// Bytes sent to and received from the transport.
     bytes_sent: u64,
     bytes_received: u64,
-    /// Reading shares and compiling the circuit.
+    /// Time to read the shares and compile the circuit.
     prepare_s: f64,
-    /// From both parties being connected until the last histogram.
+    /// Time from the established connection to the last histogram.
     seconds: f64,
-    /// From the start of the program.
+    /// Time since the start of the program.
     total_s: f64,
     #[serde(flatten)]
     usage: Usage,
 }
 
-/// What both parties hold in common before they meet.
+/// The state of a party before connecting.
 struct Survey {
-    bars: Bars,
+    bins: Bins,
     answers: usize,
     questions: usize,
     program: Arc<Program>,
     expected: Option<Vec<Vec<u64>>>,
 }
 
-/// One party's answers to a question after the other.
+/// One party's shares, with one evaluation for each question.
 struct Questions(Shares);
 
 impl Inputs for Questions {
@@ -158,19 +159,19 @@ async fn tally(args: &HistogramArgs, started: Instant) -> Result<Vec<Tally>, Box
                 .map(|results| survey.tally(results, started, prepared))
                 .collect()
         }
-        (Some(_), _) => Err("a party alone has one file of shares".into()),
-        (None, _) => Err("two parties have two files of shares; --role runs one of them".into()),
+        (Some(_), _) => Err("expected one file of shares with --role".into()),
+        (None, _) => Err("expected two files of shares without --role".into()),
     }
 }
 
 impl Survey {
     fn of(args: &HistogramArgs, table: &Table) -> Result<Self, Box<dyn Error>> {
-        let bars = args.counted.bars(table.width())?;
-        let expected = args.expect.as_deref().map(|file| plain(file, &bars, table));
+        let bins = args.counted.bins(table.width())?;
+        let expected = args.expect.as_deref().map(|file| plain(file, &bins, table));
         let expected = expected.transpose()?;
-        let program = program(&bars, table.rows())?;
+        let program = program(&bins, table.rows())?;
         Ok(Self {
-            bars,
+            bins,
             answers: table.rows(),
             questions: table.columns(),
             program,
@@ -195,14 +196,14 @@ impl Survey {
         Ok(Tally {
             role: report.role.to_string(),
             transport: report.link.transport.to_owned(),
-            variant: match self.bars {
-                Bars::Choices(_) => "equality",
-                Bars::Ranges { .. } => "range",
+            variant: match self.bins {
+                Bins::Choices(_) => "equality",
+                Bins::Ranges { .. } => "range",
             },
             answers: self.answers,
             questions: self.questions,
-            bars: (0..histograms.first().map_or(0, Vec::len))
-                .map(|bar| self.bars.name(bar))
+            bins: (0..histograms.first().map_or(0, Vec::len))
+                .map(|bin| self.bins.name(bin))
                 .collect(),
             correct: self
                 .expected
@@ -226,34 +227,34 @@ impl Survey {
             .map(|bits| u64::try_from(bits.to_u128()?).ok())
             .collect();
         match numbers.as_deref().and_then(<[u64]>::split_last) {
-            Some((1, counts)) => (self.bars)
+            Some((1, counts)) => (self.bins)
                 .histogram(counts, self.answers as u64)
-                .ok_or("the counts are not those of so many answers"),
-            Some(_) => Err("the peer's shares are of another table"),
-            None => Err("there are no counts"),
+                .ok_or("the counts do not match the number of answers"),
+            Some(_) => Err("the peer has shares of a different table"),
+            None => Err("the circuit has no outputs"),
         }
     }
 }
 
-/// Makes the histograms of plain answers.
-fn plain(file: &std::path::Path, bars: &Bars, table: &Table) -> Result<Vec<Vec<u64>>, TableError> {
-    let answers = read_answers(file, bars.width(), 1 << bars.width())?;
+/// Computes the histograms of plain answers.
+fn plain(file: &std::path::Path, bins: &Bins, table: &Table) -> Result<Vec<Vec<u64>>, TableError> {
+    let answers = read_answers(file, bins.width(), 1 << bins.width())?;
     let columns = 0..answers.columns().min(table.columns());
-    Ok(columns.map(|column| bars.plain(&answers, column)).collect())
+    Ok(columns.map(|column| bins.plain(&answers, column)).collect())
 }
 
-/// Compiles the circuit of a question with so many answers.
-pub(crate) fn program(bars: &Bars, answers: usize) -> Result<Arc<Program>, Box<dyn Error>> {
-    match bars.and_gates(answers as u64) {
-        0..=MAX_AND_GATES => Ok(Arc::new(Program::compile(&bars.circuit(answers)?))),
+/// Compiles the circuit of a question with this number of answers.
+pub(crate) fn program(bins: &Bins, answers: usize) -> Result<Arc<Program>, Box<dyn Error>> {
+    match bins.and_gates(answers as u64) {
+        0..=MAX_AND_GATES => Ok(Arc::new(Program::compile(&bins.circuit(answers)?))),
         gates => Err(format!(
-            "a question needs {gates} AND gates, more than {MAX_AND_GATES}: count fewer answers at a time"
+            "a question needs {gates} AND gates, at most {MAX_AND_GATES} are supported: count fewer answers at a time"
         )
         .into()),
     }
 }
 
-/// Makes a party that counts so many questions.
+/// Returns a party that counts this number of questions.
 pub(crate) fn party(role: Role, program: Arc<Program>, questions: usize) -> Party {
     let config = Config {
         batch: questions as u64,
@@ -266,7 +267,7 @@ pub(crate) fn party(role: Role, program: Arc<Program>, questions: usize) -> Part
 }
 
 impl Answer for Tally {
-    const WRONG: &'static str = "the histograms are not those of the plain answers";
+    const WRONG: &'static str = "the histograms differ from those of the plain answers";
 
     fn correct(&self) -> Option<bool> {
         self.correct
@@ -276,11 +277,11 @@ impl Answer for Tally {
         use std::fmt::Write;
         let mut text = String::new();
         for (number, histogram) in self.histograms.iter().enumerate() {
-            let bars: Vec<String> = (self.bars.iter().zip(histogram))
+            let bins: Vec<String> = (self.bins.iter().zip(histogram))
                 .map(|(name, height)| format!("{name}: {height}"))
                 .collect();
             // Writing into a string cannot fail.
-            let _ = writeln!(text, "question {}: {}", number + 1, bars.join(", "));
+            let _ = writeln!(text, "question {}: {}", number + 1, bins.join(", "));
         }
         let _ = writeln!(
             text,

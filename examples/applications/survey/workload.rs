@@ -1,4 +1,4 @@
-//! What counting histograms asks of a path, before anybody has answered.
+//! The command that prints the workload of the histograms, before any answers exist.
 
 use std::error::Error;
 
@@ -10,30 +10,30 @@ use crate::{
     tally::{Counted, party, program},
 };
 
-/// Describes the computation of a survey's histograms.
+/// Describes the computation of a survey's histograms
 #[derive(Args, Debug)]
 pub(crate) struct WorkloadArgs {
-    /// Respondents
+    /// Number of respondents
     #[arg(long, value_name = "N", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(1..=MAX_CELLS as u64))]
     rows: u64,
-    /// Questions
+    /// Number of questions
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=4096))]
     columns: u64,
-    /// Answers are below this
+    /// Upper bound of answers, exclusive
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = crate::values())]
     values: u64,
     #[command(flatten)]
     counted: Counted,
-    /// The garbler connects and the evaluator listens
+    /// Let the garbler connect and the evaluator listen
     #[arg(long)]
     garbler_connects: bool,
 }
 
 /// Prints the workload as JSON.
 pub(crate) fn print(args: &WorkloadArgs) -> Result<(), Box<dyn Error>> {
-    let bars = args.counted.bars(width_of(args.values))?;
-    // Numbers of rows and columns are bounded above.
-    let program = program(&bars, args.rows as usize)?;
+    let bins = args.counted.bins(width_of(args.values))?;
+    // The numbers of rows and columns are bounded by the argument parser.
+    let program = program(&bins, args.rows as usize)?;
     let end = match args.garbler_connects {
         true => End::Connector,
         false => End::Listener,

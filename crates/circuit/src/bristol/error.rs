@@ -1,4 +1,4 @@
-//! Why a circuit file cannot be read or written.
+//! Errors of reading and writing circuit files.
 
 use std::{fmt, io};
 
@@ -6,19 +6,19 @@ use thiserror::Error;
 
 use super::{Format, MAX_NUMBERS_PER_LINE};
 
-/// Why a circuit file cannot be read.
+/// The reason why a circuit file cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BristolError {
     /// The file cannot be read.
     #[error("cannot read the circuit file")]
     Io(#[from] io::Error),
-    /// The content is no circuit.
+    /// The content is not a valid circuit.
     #[error("{position}: {problem}")]
     Invalid {
-        /// Where.
+        /// The place of the error.
         position: Position,
-        /// Why.
+        /// The error at that place.
         problem: Problem,
     },
 }
@@ -38,16 +38,16 @@ impl fmt::Display for Position {
     }
 }
 
-/// Why the content of a file is no circuit.
+/// The reason why the content of a file is not a valid circuit.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Something else should be here.
+    /// Another token or byte is expected here.
     #[error("expected {expected}, found {found}")]
     Unexpected {
-        /// What should be here.
+        /// The expected token.
         expected: &'static str,
-        /// What is here.
+        /// The token or byte found.
         found: Found,
     },
     /// A number above 2^31.
@@ -66,53 +66,53 @@ pub enum Problem {
         /// Widths that follow.
         found: usize,
     },
-    /// More input bits than [`Limits::input_bits`](super::Limits::input_bits).
+    /// The input widths add up to more than [`Limits::input_bits`](super::Limits::input_bits).
     #[error("the circuit has at least {found} input bits, the limit is {limit}")]
     TooManyInputs {
-        /// Sum of the widths up to here.
+        /// Sum of the input widths read so far.
         found: u64,
         /// The limit.
         limit: u32,
     },
-    /// More wires than a circuit can have.
+    /// The header has 2^31 wires or more.
     #[error("a circuit has at most 2^31 - 1 wires, not {found}")]
     TooManyWires {
-        /// The number in the header.
+        /// The number of wires in the header.
         found: u32,
     },
-    /// The header's number of wires is not that of the inputs and the outputs of the gates.
+    /// The header's number of wires differs from the sum of input bits and gate outputs.
     #[error("the header has {found} wires, but the inputs and gates make {expected}")]
     WireCount {
-        /// Input bits and gate outputs, as far as known.
+        /// Input bits and gate outputs counted so far.
         expected: u64,
-        /// The number in the header.
+        /// The number of wires in the header.
         found: u32,
     },
-    /// The file is too short for the wires of the header.
+    /// The file is too short for the number of wires in the header.
     #[error("the header has {outputs} gate outputs, too many for a file of {bytes} bytes")]
     FileTooShort {
-        /// Wires of the header that are no inputs.
+        /// Wires of the header that are not inputs.
         outputs: u32,
-        /// Length of the file.
+        /// Length of the file, in bytes.
         bytes: u64,
     },
-    /// More output bits than wires.
+    /// The output widths add up to more than the number of wires.
     #[error("there are at least {found} output bits, but {wires} wires")]
     TooManyOutputs {
-        /// Sum of the widths up to here.
+        /// Sum of the output widths read so far.
         found: u64,
         /// The number of wires.
         wires: u32,
     },
-    /// An operation that the format does not have.
+    /// The format has no operation of this name.
     #[error("{format:?} format has no operation {found:?}")]
     UnknownOperation {
-        /// The name.
+        /// The name found.
         found: String,
         /// The format of the file.
         format: Format,
     },
-    /// The numbers of inputs and outputs of a gate do not suit its operation.
+    /// The numbers of inputs and outputs of a gate do not match its operation.
     #[error(
         "{operation} has {} inputs and {} outputs, not {} and {}",
         expected[0], expected[1], found[0], found[1]
@@ -120,12 +120,13 @@ pub enum Problem {
     Arity {
         /// Name of the operation.
         operation: String,
-        /// Inputs and outputs it has; for `MAND` those that would suit the given outputs.
+        /// Inputs and outputs of the operation; for `MAND`, the inputs that match the outputs
+        /// found.
         expected: [u32; 2],
-        /// Inputs and outputs given.
+        /// Inputs and outputs found.
         found: [u32; 2],
     },
-    /// A gate has more or fewer wires than it announces.
+    /// The gate's line has more or fewer wires than it announces.
     #[error("the gate announces {expected} wires, but has {found}")]
     OperandCount {
         /// Inputs and outputs announced.
@@ -133,13 +134,13 @@ pub enum Problem {
         /// Numbers that follow.
         found: usize,
     },
-    /// The literal of `EQ` is not 0 or 1.
+    /// The operand of `EQ` is not 0 or 1.
     #[error("the constant of EQ is 0 or 1, not {found}")]
     BadConstant {
         /// The number found.
         found: u32,
     },
-    /// A wire that does not exist.
+    /// A wire number is not below the number of wires.
     #[error("wire {wire} does not exist, there are {wires}")]
     WireRange {
         /// The wire.
@@ -153,35 +154,35 @@ pub enum Problem {
         /// The wire.
         wire: u32,
     },
-    /// A wire is defined twice, or is an input and defined by a gate.
+    /// A wire is defined twice, or a gate defines an input wire.
     #[error("wire {wire} is defined already")]
     RedefinedWire {
         /// The wire.
         wire: u32,
     },
-    /// No gate defines an output wire.
+    /// An output wire is not defined by any gate.
     #[error("no gate defines the output wire {wire}")]
     UndefinedOutput {
         /// The wire.
         wire: u32,
     },
-    /// The file ends before the last gate.
+    /// The file ends before the number of gates in the header.
     #[error("the header has {expected} gates, but the file ends after {found}")]
     MissingGates {
-        /// Gates of the header.
+        /// The number of gates in the header.
         expected: u32,
         /// Gates found.
         found: u32,
     },
-    /// Something follows the last gate.
+    /// Text follows the last gate.
     #[error("the header has {gates} gates, but more text follows them")]
     TrailingText {
-        /// Gates of the header.
+        /// The number of gates in the header.
         gates: u32,
     },
 }
 
-/// What a text has where something else should be.
+/// The token or byte found where another one was expected.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Found {
@@ -191,9 +192,9 @@ pub enum Found {
     EndOfLine,
     /// A number.
     Number(u32),
-    /// A word; its first 16 bytes.
+    /// A word, cut after 16 bytes.
     Word(String),
-    /// A byte that begins or continues nothing.
+    /// A byte that starts or continues no number and no word.
     Byte(u8),
 }
 
@@ -209,30 +210,30 @@ impl fmt::Display for Found {
     }
 }
 
-/// Why a circuit cannot be written.
+/// The reason why a circuit cannot be written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The file cannot be written.
     #[error("cannot write the circuit file")]
     Io(#[from] io::Error),
-    /// The old format has no room for so many values.
+    /// The old format has no more than two input values and one output value.
     #[error("old format has at most {limit} {what} values, the circuit has {found}")]
     TooManyValues {
         /// `input` or `output`.
         what: &'static str,
-        /// The most there may be.
+        /// The largest number of values in the format.
         limit: usize,
-        /// Values of the circuit.
+        /// The number of values of the circuit.
         found: usize,
     },
-    /// The old format makes constants from an input bit, and there is none.
+    /// The old format derives constants from an input bit, and the circuit has none.
     #[error("old format has no constants, and no input bit to make one from")]
     Constant,
-    /// More wires than a file can number.
+    /// The file would have 2^31 wires or more.
     #[error("a file has at most 2^31 - 1 wires, the circuit needs {found}")]
     TooManyWires {
-        /// Wires that the format needs.
+        /// The number of wires that the format needs.
         found: u64,
     },
 }

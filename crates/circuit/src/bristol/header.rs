@@ -1,4 +1,4 @@
-//! The header of a circuit file, and which format it is.
+//! The header of a circuit file, and the detection of its format.
 
 use std::io::Read;
 
@@ -7,10 +7,11 @@ use super::{
     scan::{Line, Number, Scanner},
 };
 
-/// The least a gate output costs: two operands, itself and three blanks, in a `MAND`.
+/// The fewest bytes of text per gate output: two operands, one output and three blanks, in a
+/// `MAND`.
 const MIN_BYTES_PER_OUTPUT: u64 = 6;
 
-/// What the header says, checked as far as it can be without the gates.
+/// The header of a circuit file, checked as far as possible without the gates.
 pub(super) struct Header {
     pub(super) format: Format,
     pub(super) gates: u32,
@@ -19,14 +20,15 @@ pub(super) struct Header {
     pub(super) output_widths: Vec<u32>,
     pub(super) input_bits: u32,
     pub(super) output_bits: u32,
-    /// Where `wires` is.
+    /// The place of `wires` in the file, for errors.
     pub(super) wires_position: Position,
-    /// The line with the output widths, which are its last numbers, for errors.
+    /// The line whose last numbers are the output widths, for errors.
     outputs_line: Line,
 }
 
 impl Header {
-    /// Reads the header; in the old format `line` then holds the first gate, if there is one.
+    /// Reads the header. In the old format, `line` then holds the first gate; the returned flag is
+    /// set if there is one.
     pub(super) fn read<R: Read>(
         scanner: &mut Scanner<R>,
         length: u64,
@@ -85,14 +87,14 @@ impl Header {
         header.outputs_line = if old { inputs } else { std::mem::take(line) };
         header.check_outputs()?;
         if old {
-            // Values without bits only stand for the missing party.
+            // The old format writes a width of 0 for a party that has no input.
             header.input_widths.retain(|&width| width > 0);
             header.output_widths.retain(|&width| width > 0);
         }
         Ok((header, old && more))
     }
 
-    /// Returns an error at the width of the output value that has output bit `bit`.
+    /// Returns an error at the width of the output value that contains output bit `bit`.
     pub(super) fn output_error(&self, bit: u64, problem: Problem) -> BristolError {
         let mut end = 0;
         let value = self.output_widths.iter().position(|&width| {
@@ -160,7 +162,7 @@ impl Header {
     }
 }
 
-/// Reads a line that must be there and have no word.
+/// Reads a line of numbers; a missing line or a line with a word is an error.
 fn numbers_line<R: Read>(
     scanner: &mut Scanner<R>,
     expected: &'static str,
@@ -180,9 +182,9 @@ fn widths(numbers: &[Number]) -> Vec<u32> {
     numbers.iter().map(|number| number.value).collect()
 }
 
-/// Returns the widths on a line that starts with how many there are.
+/// Returns the widths on a line whose first number is the number of widths.
 fn announced_widths(line: &Line, what: &'static str) -> Result<Vec<u32>, BristolError> {
-    // A line that is not blank and has no word has a number.
+    // A line is not blank, so it has a number unless it starts with a word.
     let (count, rest) = match &line.numbers[..] {
         [count, rest @ ..] => (count.value, rest),
         [] => return Err(line.unexpected(0, "the number of values")),

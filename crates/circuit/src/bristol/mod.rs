@@ -9,32 +9,38 @@
 //! <inputs> <outputs> <input wires> <output wires> <operation>      one line per gate
 //! ```
 //!
-//! The operations are `XOR` and `AND` (`2 1 a b o`), `INV` or `NOT` (`1 1 a o`), `EQ` (`1 1 c o`:
-//! the literal `c`, 0 or 1, is the constant), `EQW` (`1 1 a o`: a copy) and `MAND` (`2m m` and `m`
-//! left operands, `m` right operands, `m` outputs). The input values are the first wires and the
-//! output values the last ones; gates come in topological order, but the wires between may be
-//! numbered at will.
+//! The operations are:
 //!
-//! # Bristol, the old format
+//! - `XOR` and `AND` (`2 1 a b o`);
+//! - `INV` or `NOT` (`1 1 a o`);
+//! - `EQ` (`1 1 c o`): the constant `c`, which is the literal 0 or 1;
+//! - `EQW` (`1 1 a o`): a copy;
+//! - `MAND` (`2m m`, then `m` left operands, `m` right operands and `m` outputs).
 //!
-//! The second line is `<n1> <n2> <n3>`, the bits of the first party, the second party and the
-//! output; there is no third. Gates are `XOR`, `AND` and `INV` (or `NOT`). A value of 0 bits is
-//! dropped, so that input value numbers count values that have bits.
+//! The input values are the first wires and the output values are the last wires. Gates are in
+//! topological order; the other wires may have any numbers.
 //!
-//! # What is read
+//! # The old Bristol format
 //!
-//! The two formats are told apart by the third line that is not blank: a gate, which ends in an
-//! operation, or numbers only. Lines end in LF or CRLF, or with the file. Blanks are spaces and
-//! tabs, as many as there are, before, between and after words; blank lines may be anywhere, and
-//! lines that start with `//` before the header. Everything else is refused, at its
-//! [`Position`]: see [`Problem`].
+//! The second line is `<n1> <n2> <n3>`: the number of bits of the first party's input, of the
+//! second party's input and of the output. There is no third line. Gates are `XOR`, `AND` and `INV`
+//! (or `NOT`). The reader drops values of 0 bits, so the numbers of input values count only values
+//! that have bits.
 //!
-//! # Bounds
+//! # Syntax
 //!
-//! A file is not trusted. It is read through one buffer and never held as a whole. Memory is
-//! bounded by its length (a header that promises more gates than the bytes of the file can say is
-//! refused before anything is allocated for them), by [`Limits::input_bits`], and by
-//! [`MAX_NUMBERS_PER_LINE`].
+//! The third line that is not blank determines the format: a gate, which ends in an operation,
+//! belongs to the old format; a line of numbers belongs to Bristol Fashion. Lines end in LF or
+//! CRLF, or at the end of the file. Words are separated by any number of spaces and tabs. Blank
+//! lines may be anywhere; comment lines, which start with `//`, only before the header. The reader
+//! rejects all other text with the [`Position`] and the [`Problem`].
+//!
+//! # Limits on memory
+//!
+//! A file is not trusted. The reader uses one buffer and never holds the whole file. Memory is
+//! bounded by three limits: the length of the file, [`Limits::input_bits`], and
+//! [`MAX_NUMBERS_PER_LINE`]. A header that declares more gates than the file can contain is
+//! rejected before any allocation for them.
 
 mod error;
 mod header;
@@ -54,12 +60,12 @@ pub use write::WriteOptions;
 
 use crate::Circuit;
 
-/// The most numbers on one line: 2^22, for a `MAND` of 1.4 million gates.
+/// The largest number of numbers on one line: 2^22, enough for a `MAND` of 1.4 million gates.
 pub const MAX_NUMBERS_PER_LINE: usize = 1 << 22;
 
-/// The most bytes that are read from what is no regular file, such as a pipe: 1 GiB.
+/// The largest number of bytes read from a file that is not regular, such as a pipe: 1 GiB.
 ///
-/// The length of a pipe is not known beforehand, so it is read as a whole.
+/// The length of a pipe is not known in advance, so it is read into memory as a whole.
 pub const MAX_PIPE_BYTES: u64 = 1 << 30;
 
 /// A format of circuit files.
@@ -71,13 +77,13 @@ pub enum Format {
     Old,
 }
 
-/// What a circuit file may ask for beyond what its own length bounds.
+/// Limits on the resources that a circuit file declares without spending bytes on them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// The most input bits in all; 2^24 unless set.
+    /// The largest sum of the input widths; 2^24 by default.
     ///
-    /// Input wires cost no text, so a few bytes can declare any number of them, while a session
-    /// spends 16 bytes per party on the label of each: 256 MiB at the default.
+    /// Input wires need no text, so a short header can declare any number of them. A session stores
+    /// a label of 16 bytes per input bit and party: 256 MiB at the default.
     pub input_bits: u32,
 }
 
@@ -89,24 +95,24 @@ impl Default for Limits {
     }
 }
 
-/// A circuit and the format of the file it comes from.
+/// A circuit and the format of the file that it was read from.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Parsed {
     /// The circuit.
     pub circuit: Circuit,
-    /// The format that was found.
+    /// The format detected.
     pub format: Format,
 }
 
 /// Reads a circuit file of at most `length` bytes.
 ///
-/// Gates keep the order of the file and get the wires that the order says; a `MAND` becomes as
-/// many `AND` gates. `length` bounds what is allocated before the gates are seen, so pass what is
-/// there and not more; `source` is read through a buffer of its own, to its end.
+/// Gates keep the order of the file, and each gate's output gets the next wire number. A `MAND`
+/// becomes one `AND` gate per output. `length` bounds the memory allocated before the gates are
+/// read, so pass the exact length. `source` is read to its end and need not be buffered.
 ///
 /// # Errors
-/// [`BristolError`] where `source` cannot be read or is no circuit file within `limits`.
+/// [`BristolError`] if `source` cannot be read or is not a circuit file within `limits`.
 pub fn read(source: impl Read, length: u64, limits: &Limits) -> Result<Parsed, BristolError> {
     read::read(source, length, limits)
 }
@@ -114,7 +120,7 @@ pub fn read(source: impl Read, length: u64, limits: &Limits) -> Result<Parsed, B
 /// Reads a circuit file; see [`read()`].
 ///
 /// # Errors
-/// [`BristolError`]; an I/O error too where `path` is no regular file and yields more than
+/// [`BristolError`]; also an I/O error if `path` is not a regular file and yields more than
 /// [`MAX_PIPE_BYTES`].
 pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Parsed, BristolError> {
     let file = File::open(path)?;
@@ -126,20 +132,21 @@ pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Parsed, BristolEr
     read(bytes.as_slice(), bytes.len() as u64, limits)
 }
 
-/// Reads the whole of a circuit file, for those who need its bytes besides the circuit.
+/// Reads a whole circuit file into memory, for callers that need its bytes as well as the circuit.
 ///
 /// # Errors
-/// That of the system; also where `file` is no regular file and yields more than [`MAX_PIPE_BYTES`].
+/// The error of the system; also [`io::ErrorKind::FileTooLarge`] if `file` is not a regular file
+/// and yields more than [`MAX_PIPE_BYTES`].
 pub fn contents(file: File) -> io::Result<Vec<u8>> {
     let metadata = file.metadata()?;
-    let most = if metadata.is_file() {
+    let limit = if metadata.is_file() {
         metadata.len()
     } else {
         MAX_PIPE_BYTES
     };
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(bytes)
@@ -150,7 +157,7 @@ impl Circuit {
     /// [`Limits`].
     ///
     /// # Errors
-    /// [`BristolError`] where the file cannot be read or is no circuit file.
+    /// [`BristolError`] if the file cannot be read or is not a circuit file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, BristolError> {
         Ok(open(path, &Limits::default())?.circuit)
     }
@@ -158,7 +165,7 @@ impl Circuit {
     /// Reads the content of a circuit file; see [`Circuit::open`].
     ///
     /// # Errors
-    /// [`BristolError`] where the content is no circuit file.
+    /// [`BristolError`] if the content is not a circuit file.
     ///
     /// # Examples
     /// ```
@@ -175,20 +182,20 @@ impl Circuit {
     /// [`bristol::read`](read()).
     ///
     /// # Errors
-    /// [`BristolError`] where `source` cannot be read or is no circuit file.
+    /// [`BristolError`] if `source` cannot be read or is not a circuit file.
     pub fn read(source: impl Read, length: u64) -> Result<Self, BristolError> {
         Ok(read(source, length, &Limits::default())?.circuit)
     }
 
     /// Writes a circuit file. The wires are renumbered so that the outputs are the last ones.
     ///
-    /// An output that is an input, or the same wire as an earlier output, gets a copying gate.
-    /// The old format has neither copies nor constants: a copy becomes two inversions, 0 the XOR
-    /// of a wire with itself, and 1 its inversion.
+    /// A copying gate is added for an output that is also an input, or that is the same wire as an
+    /// earlier output. The old format has neither copies nor constants. There, a copy becomes two
+    /// inversions, 0 becomes the XOR of a wire with itself, and 1 the inversion of that.
     ///
     /// # Errors
-    /// [`WriteError`] where `out` cannot be written to or the format cannot say what the circuit
-    /// is: the old one has at most two input values and one output value.
+    /// [`WriteError`] if `out` cannot be written to, or if the format cannot represent the circuit:
+    /// the old format has at most two input values and one output value.
     pub fn write(
         &self,
         out: impl Write,

@@ -1,4 +1,4 @@
-//! The gates of a circuit file.
+//! Reads the gates of a circuit file.
 
 use std::io::Read;
 
@@ -19,7 +19,8 @@ pub(super) fn read<R: Read>(
     let (header, mut at_gate) = Header::read(&mut scanner, length, limits, &mut line)?;
     let mut gates = Gates::new(&header);
     for found in 0..header.gates {
-        // Most lines by far. What is not plain or not right goes the long way, to its error.
+        // Fast path for the usual spelling. All other lines, and all errors, take the general path
+        // below.
         if !at_gate
             && let Some(gate) = scanner.plain_gate()
             && gates.add_plain(&gate)
@@ -50,8 +51,9 @@ pub(super) fn read<R: Read>(
         operands,
         outputs,
     )
-    // Operands and outputs were looked up among defined wires, the outputs are as many as their
-    // widths say, and the header has fewer than 2^31 wires, all of which were counted.
+    // Operands and outputs were looked up among defined wires. The number of outputs is the sum of
+    // their widths. The header has fewer than 2^31 wires, and its number of wires equals the number
+    // defined.
     .expect("a circuit checked gate by gate");
     let format = header.format;
     Ok(Parsed { circuit, format })
@@ -64,8 +66,8 @@ struct Gates {
     wires: u32,
     ops: Vec<Op>,
     operands: Vec<[Wire; 2]>,
-    /// For each wire of the file that is no input: our wire plus 1, or 0 before it is defined.
-    /// Zeroed memory costs nothing until it is used.
+    /// Wires of the file that are not inputs: the wire of the circuit plus 1, or 0 before it is
+    /// defined. The system commits pages of zeroed memory only when they are used.
     defined: Vec<u32>,
 }
 
@@ -83,7 +85,7 @@ impl Gates {
         }
     }
 
-    /// Adds a gate if all its wires are as they must be; says whether they are.
+    /// Adds a gate if all its wires are valid; returns whether it was added.
     #[inline]
     fn add_plain(&mut self, gate: &PlainGate) -> bool {
         let place = |wire: u32| match wire.checked_sub(self.input_bits) {
@@ -113,7 +115,7 @@ impl Gates {
         }
     }
 
-    /// Adds the gate of a line, whose numbers are then of no use.
+    /// Adds the gate of a line; may overwrite the numbers of the line.
     fn add(&mut self, line: &mut Line) -> Result<(), BristolError> {
         let operation = self.operation(line)?;
         match operation {
@@ -136,7 +138,8 @@ impl Gates {
             }
             Operation::ManyAnd => {
                 let count = line.numbers[1].value as usize;
-                // All operands come before any output: no gate of a MAND reads another.
+                // Operands are resolved before any output is defined: gates of a MAND do not read
+                // each other.
                 for index in 2..2 + 2 * count {
                     line.numbers[index].value = self.operand(line, line.numbers[index])?;
                 }
@@ -189,7 +192,7 @@ impl Gates {
         }
         let expected = u64::from(found[0]) + u64::from(found[1]);
         if expected != wires.len() as u64 {
-            // At the first number too many, or at the operation, which comes too early.
+            // Point at the first surplus number, or at the operation if numbers are missing.
             let index = (expected as usize).saturating_add(2);
             let found = wires.len();
             return Err(line.error_at_number(index, Problem::OperandCount { expected, found }));
@@ -197,7 +200,7 @@ impl Gates {
         Ok(operation)
     }
 
-    /// Returns our wire for one of the file that a gate reads.
+    /// Returns the circuit's wire for a wire of the file that a gate reads.
     fn operand(&self, line: &Line, number: Number) -> Result<Wire, BristolError> {
         let wire = number.value;
         if wire < self.input_bits {
@@ -240,7 +243,7 @@ impl Gates {
         Problem::WireRange { wire, wires }
     }
 
-    /// Returns our wires for the outputs, which are the last wires of the file.
+    /// Returns the circuit's wires for the outputs, which are the last wires of the file.
     fn outputs(&self, header: &Header) -> Result<Vec<Wire>, BristolError> {
         let first = header.wires - header.output_bits;
         let mut outputs = Vec::with_capacity(header.output_bits as usize);
@@ -270,7 +273,7 @@ impl Gates {
     }
 }
 
-/// What a line of a file is.
+/// The kind of a gate's line.
 enum Operation {
     /// A gate over wires.
     Gate(Op),

@@ -1,17 +1,18 @@
-//! From bytes to lines of numbers, through one buffer.
+//! Splits the bytes of a circuit file into lines of numbers, through one buffer.
 
 use std::io::{self, Read};
 
 use super::{BristolError, Found, MAX_NUMBERS_PER_LINE, Position, Problem};
 use crate::Op;
 
-/// Large enough that system calls cost nothing, small enough for the second-level cache.
+/// Size of the read buffer: large enough that the cost of system calls is negligible, small enough
+/// for the L2 cache.
 const BUFFER_BYTES: u64 = 1 << 18;
 
-/// The largest number in a file.
+/// The largest number in a file; see [`Problem::NumberTooLarge`].
 const MAX_NUMBER: u32 = 1 << 31;
 
-/// A number and where it starts.
+/// A number and the column where it starts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number {
     pub(super) value: u32,
@@ -19,20 +20,20 @@ pub(super) struct Number {
     pub(super) column: u32,
 }
 
-/// A line that is not blank: numbers, then perhaps one word.
+/// A line that is not blank: numbers, then at most one word.
 #[derive(Default)]
 pub(super) struct Line {
-    /// Its number, counted from 1.
+    /// The line number, counted from 1.
     pub(super) line: u64,
     pub(super) numbers: Vec<Number>,
     word: [u8; 16],
     word_len: usize,
-    /// Column of the word, or of the end of the line where there is none.
+    /// Column of the word, or of the end of the line if there is no word.
     tail_column: u32,
 }
 
 impl Line {
-    /// Returns the word, cut off after 16 bytes (no operation has as many).
+    /// Returns the word, cut after 16 bytes; all operations are shorter.
     pub(super) fn word(&self) -> Option<&[u8]> {
         (self.word_len > 0).then(|| &self.word[..self.word_len])
     }
@@ -48,13 +49,14 @@ impl Line {
         }
     }
 
-    /// Returns an error at a number, or at the word or the end of the line if there are fewer.
+    /// Returns an error at number `index`, or at the word or the end of the line if there are fewer
+    /// numbers.
     pub(super) fn error_at_number(&self, index: usize, problem: Problem) -> BristolError {
         let number = self.numbers.get(index);
         self.error(number.map_or(self.tail_column, |n| n.column), problem)
     }
 
-    /// Returns the error that something else should be where number `index` would be.
+    /// Returns the error that `expected` is missing at the position of number `index`.
     pub(super) fn unexpected(&self, index: usize, expected: &'static str) -> BristolError {
         let found = match (self.numbers.get(index), self.word()) {
             (Some(number), _) => Found::Number(number.value),
@@ -65,17 +67,18 @@ impl Line {
     }
 }
 
-/// A gate in the spelling that most files keep to.
+/// A gate in the usual spelling: one blank between words, and a line feed at the end.
 pub(super) struct PlainGate {
     pub(super) op: Op,
     pub(super) operands: [u32; 2],
     pub(super) out: u32,
-    /// Bytes from the end of the line before to the end of its own.
+    /// Bytes from the end of the previous line to the end of this line.
     length: usize,
 }
 
 impl PlainGate {
-    /// Reads one from the end of the line before; nothing if any byte is unusual.
+    /// Parses a gate that follows the end of the previous line; returns `None` for any other
+    /// spelling.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (inputs, rest) = match bytes {
             [b'\n', inputs @ (b'1' | b'2'), b' ', b'1', b' ', rest @ ..] => (inputs - b'0', rest),
@@ -101,7 +104,7 @@ impl PlainGate {
         })
     }
 
-    /// Reads a number of at most nine digits and the one blank behind it.
+    /// Parses a number of at most nine digits and the single blank after it.
     #[inline]
     fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
         let mut value = 0;
@@ -116,18 +119,18 @@ impl PlainGate {
     }
 }
 
-/// Cuts a source into lines.
+/// Splits a source into lines.
 pub(super) struct Scanner<R> {
     source: R,
     buffer: Box<[u8]>,
-    /// The next byte in `buffer`.
+    /// The index of the next byte in `buffer`.
     next: usize,
-    /// The end of what was read into `buffer`.
+    /// The end of the valid bytes in `buffer`.
     end: usize,
-    /// Bytes read before those in `buffer`.
+    /// Number of bytes read before those in `buffer`.
     before: u64,
     line: u64,
-    /// Bytes before the first one of the line.
+    /// Number of bytes before the first byte of the current line.
     line_start: u64,
 }
 
@@ -144,7 +147,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Returns where the next byte is.
+    /// Returns the position of the next byte.
     pub(super) fn position(&self) -> Position {
         Position {
             line: self.line,
@@ -152,19 +155,20 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Returns the next gate if it is plain and all of its line is in the buffer, without taking it.
+    /// Returns the next gate, without consuming it, if it has the usual spelling and its whole line
+    /// is in the buffer.
     pub(super) fn plain_gate(&self) -> Option<PlainGate> {
         PlainGate::read(&self.buffer[self.next..self.end])
     }
 
-    /// Takes the gate that [`Scanner::plain_gate`] returned, but not the end of its line.
+    /// Consumes the gate that [`Scanner::plain_gate`] returned, except the end of its line.
     pub(super) fn take_plain(&mut self, gate: &PlainGate) {
         self.line += 1;
         self.line_start = self.before + self.next as u64 + 1;
         self.next += gate.length;
     }
 
-    /// Reads the next line that is not blank; says whether there is one.
+    /// Reads the next line that is not blank; returns whether there is one.
     pub(super) fn read_line(&mut self, line: &mut Line) -> Result<bool, BristolError> {
         line.numbers.clear();
         line.word_len = 0;
@@ -212,7 +216,7 @@ impl<R: Read> Scanner<R> {
         Ok(())
     }
 
-    /// Skips blanks and ends of lines and returns the byte that follows, without taking it.
+    /// Skips blanks and line ends, and returns the next byte without consuming it.
     pub(super) fn skip_blank_lines(&mut self) -> Result<Option<u8>, BristolError> {
         loop {
             let byte = self.skip_blanks()?;
@@ -235,7 +239,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Reads a number, whose first digit is the next byte.
+    /// Reads a number whose first digit is the next byte.
     fn read_number(&mut self, column: u32) -> Result<Number, BristolError> {
         let mut value = 0;
         loop {
@@ -260,7 +264,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Reads a word, whose first letter is the next byte.
+    /// Reads a word whose first letter is the next byte.
     fn read_word(&mut self, line: &mut Line) -> Result<(), BristolError> {
         while let Some(byte) = self.peek()?
             && !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
@@ -282,7 +286,7 @@ impl<R: Read> Scanner<R> {
         Ok(Some(self.buffer[self.next]))
     }
 
-    /// Replaces the buffer, all of which was taken; says whether there was more.
+    /// Refills the buffer, which is used up; returns whether the source had more bytes.
     #[cold]
     fn refill(&mut self) -> io::Result<bool> {
         self.before += self.end as u64;
@@ -296,7 +300,8 @@ impl<R: Read> Scanner<R> {
         Ok(self.end > 0)
     }
 
-    /// Returns the column of the next byte; a line of more than 4 GiB is not worth the memory.
+    /// Returns the column of the next byte, at most `u32::MAX`: a line over 4 GiB is not worth 8
+    /// bytes per number.
     fn column(&self) -> u32 {
         self.position().column.try_into().unwrap_or(u32::MAX)
     }

@@ -1,4 +1,5 @@
-//! Files as people write them, and every way to get one wrong.
+//! Random circuits survive writing and reading; random and mutated files are read or rejected, but
+//! never panic.
 
 use proptest::prelude::*;
 
@@ -16,7 +17,7 @@ fn write(circuit: &Circuit, format: Format, group_ands: bool) -> Vec<u8> {
     text
 }
 
-/// Reads with limits that keep a test small whatever the header says.
+/// Reads with a limit on input bits that bounds the memory of a test.
 fn read_small(bytes: &[u8]) -> Result<Parsed, BristolError> {
     read(
         bytes,
@@ -27,7 +28,7 @@ fn read_small(bytes: &[u8]) -> Result<Parsed, BristolError> {
     )
 }
 
-/// Holds for all circuits that come from a file.
+/// Checks the properties of every circuit that the reader accepts.
 fn assert_bounded(bytes: &[u8], parsed: &Parsed) {
     let circuit = &parsed.circuit;
     assert!(circuit.gate_count() <= bytes.len() / 6);
@@ -39,12 +40,12 @@ fn assert_bounded(bytes: &[u8], parsed: &Parsed) {
     assert_eq!(program.evaluate(&inputs).to_string(), expected.to_string());
 }
 
-fn shape(most_gates: u32) -> impl Strategy<Value = Shape> {
+fn shape(max_gates: u32) -> impl Strategy<Value = Shape> {
     (
         any::<u64>(),
         prop::collection::vec(0..9_u32, 0..4),
         prop::collection::vec(0..9_u32, 0..4),
-        0..most_gates,
+        0..max_gates,
     )
         .prop_map(|(seed, input_widths, output_widths, gates)| Shape {
             seed,
@@ -56,7 +57,7 @@ fn shape(most_gates: u32) -> impl Strategy<Value = Shape> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(shape in shape(200), group_ands: bool) {
+    fn written_circuits_are_read_back(shape in shape(200), group_ands: bool) {
         let circuit = random_circuit(&shape);
         let text = write(&circuit, Format::Fashion, group_ands);
         let parsed = read_small(&text).unwrap();
@@ -71,7 +72,7 @@ proptest! {
                 circuit.evaluate(&inputs).unwrap()
             );
         }
-        // What comes from a file goes back as it was.
+        // A second round trip changes neither the circuit nor the text.
         prop_assert_eq!(
             &read_small(&write(&parsed.circuit, Format::Fashion, !group_ands)).unwrap().circuit,
             &parsed.circuit
@@ -80,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn what_the_old_format_can_say_is_read_back(mut shape in shape(200)) {
+    fn circuits_written_in_the_old_format_are_read_back(mut shape in shape(200)) {
         shape.input_widths.truncate(2);
         shape.output_widths.truncate(1);
         shape.input_widths.push(1);
@@ -101,15 +102,15 @@ proptest! {
         }
     }
 
-    /// Gates in any topological order, the wires numbered at will, make the same circuit.
+    /// The reader accepts any numbering of the inner wires and returns the same circuit.
     #[test]
-    fn the_numbers_of_wires_between_are_free(shape in shape(60)) {
+    fn any_numbering_of_inner_wires_is_read(shape in shape(60)) {
         let circuit = random_circuit(&shape);
         let text = String::from_utf8(write(&circuit, Format::Fashion, false)).unwrap();
         let parsed = read_small(text.as_bytes()).unwrap().circuit;
         let outputs = parsed.outputs().len() as u32;
         let (first, end) = (parsed.input_bits(), parsed.wire_count().saturating_sub(outputs));
-        // Turns the numbers of all wires between inputs and outputs around.
+        // Reverses the numbers of all wires between inputs and outputs.
         let turn = |wire: u32| if wire >= first && wire < end { first + end - 1 - wire } else { wire };
         let mut turned = String::new();
         for (number, line) in text.lines().enumerate() {
@@ -129,14 +130,14 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_are_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(parsed) = read_small(&bytes) {
             assert_bounded(&bytes, &parsed);
         }
     }
 
     #[test]
-    fn any_words_are_read_or_refused(
+    fn random_words_are_read_or_rejected(
         words in prop::collection::vec(
             prop_oneof![
                 8 => (0..6_u32).prop_map(|n| n.to_string()),
@@ -155,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn changed_files_are_read_or_refused(
+    fn mutated_files_are_read_or_rejected(
         shape in shape(30),
         old: bool,
         edits in prop::collection::vec((any::<u32>(), 0..4_u8, any::<u8>()), 1..4),

@@ -1,9 +1,9 @@
-//! Lines of numbers, written through one buffer.
+//! Writes lines of numbers through one buffer.
 
 use std::io::{self, Write};
 
-/// When the buffer is written out.
-const FULL: usize = 1 << 16;
+/// Number of buffered bytes at which the buffer is written out.
+const FLUSH_BYTES: usize = 1 << 16;
 
 pub(super) struct Text<W> {
     out: W,
@@ -12,11 +12,11 @@ pub(super) struct Text<W> {
 
 impl<W: Write> Text<W> {
     pub(super) fn new(out: W) -> Self {
-        let buffer = Vec::with_capacity(FULL + 64);
+        let buffer = Vec::with_capacity(FLUSH_BYTES + 64);
         Self { out, buffer }
     }
 
-    /// Writes numbers and a word, which may be empty, with blanks between.
+    /// Writes numbers and a word, which may be empty, separated by blanks.
     pub(super) fn line(
         &mut self,
         numbers: impl IntoIterator<Item = u32>,
@@ -37,7 +37,7 @@ impl<W: Write> Text<W> {
         self.write_if_full()
     }
 
-    /// Writes what is left.
+    /// Writes the rest of the buffer and flushes the output.
     pub(super) fn finish(mut self) -> io::Result<()> {
         self.out.write_all(&self.buffer)?;
         self.out.flush()
@@ -58,7 +58,7 @@ impl<W: Write> Text<W> {
     }
 
     fn write_if_full(&mut self) -> io::Result<()> {
-        if self.buffer.len() >= FULL {
+        if self.buffer.len() >= FLUSH_BYTES {
             self.out.write_all(&self.buffer)?;
             self.buffer.clear();
         }

@@ -8,15 +8,15 @@ use std::{
 use super::{Format, WriteError, text::Text};
 use crate::{Circuit, Gate, Op, Wire};
 
-/// How a circuit file is written.
+/// Options for writing a circuit file.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct WriteOptions {
-    /// Write runs of consecutive `AND` gates that do not depend on each other as `MAND`, the
-    /// extended Bristol Fashion; off unless set. The old format has no `MAND`.
+    /// Whether to write runs of consecutive, independent `AND` gates as `MAND`, of the extended
+    /// Bristol Fashion; off by default. The old format has no `MAND`.
     pub group_ands: bool,
 }
 
-/// The most gates in one `MAND` that we write: its line stays below 2 MB.
+/// The largest number of gates in one `MAND` written: its line is shorter than 2 MB.
 const MAX_GROUP: usize = 1 << 16;
 
 pub(super) fn write(
@@ -39,18 +39,19 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The numbers of the wires in the file.
+/// The wire numbers in the file.
 struct Numbering {
-    /// The number of each wire that is no input.
+    /// The number of each gate's output wire.
     gates: Vec<u32>,
-    /// Output wires that get a copy, and the number of the copy.
+    /// Output wires that need a copying gate, each with the number of the copy.
     copies: Vec<(Wire, u32)>,
-    /// The first number of the wires that the old format needs in between.
+    /// The first number of the auxiliary wires, which the old format needs for copies and
+    /// constants.
     first_helper: u32,
     wires: u32,
 }
 
-/// Stands for a wire that has no number yet.
+/// Placeholder for a wire that has no number yet.
 const UNNUMBERED: u32 = u32::MAX;
 
 impl Numbering {
@@ -87,7 +88,8 @@ impl Numbering {
             return Err(WriteError::TooManyWires { found });
         }
         let wires = found as u32;
-        // So far a number is a place among the outputs. All other wires come before them.
+        // Up to here, a number is an index among the outputs. All other wires come before the
+        // outputs.
         let first_output = wires - if in_place { 0 } else { outputs.len() as u32 };
         let mut next = inputs;
         for number in &mut gates {
@@ -118,7 +120,7 @@ impl Numbering {
     }
 }
 
-/// Checks that the old format can say what the circuit is.
+/// Checks that the old format can represent the circuit.
 fn check_old(circuit: &Circuit) -> Result<(), WriteError> {
     for (what, limit, found) in [
         ("input", 2, circuit.input_widths().len()),
@@ -191,7 +193,7 @@ impl<W: Write> Writer<'_, W> {
     }
 
     fn write_old(mut self) -> io::Result<()> {
-        // Every gate of the old format makes one wire.
+        // Every gate of the old format has one output.
         let gates = self.numbering.wires - self.circuit.input_bits();
         self.out.line([gates, self.numbering.wires], "")?;
         let (inputs, outputs) = (self.circuit.input_widths(), self.circuit.output_widths());
@@ -240,7 +242,7 @@ impl<W: Write> Writer<'_, W> {
     }
 }
 
-/// Cuts the gates into those that share a line.
+/// Splits the gates into runs, one per line of the file.
 fn runs(circuit: &Circuit, group_ands: bool) -> impl Iterator<Item = Range<usize>> {
     let count = circuit.gate_count();
     let mut start = 0;

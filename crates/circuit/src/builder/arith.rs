@@ -1,15 +1,16 @@
 //! Addition, subtraction, comparison and counting over slices of literals, least significant first.
 //!
-//! Operands of one operation have the same width `n`; the number types check it. Carries that
-//! nobody uses are left out when the circuit is finished.
+//! Both operands of an operation have the same width `n`; the number types check it. Unused carries
+//! cost nothing: the builder drops their gates when it finishes the circuit.
 
 use std::collections::VecDeque;
 
 use super::gates::{Gates, Lit};
 
-/// Returns `a + b + carry` and the carry out: 1 AND per bit, the last one for the carry out.
+/// Returns `a + b + carry` and the carry out, with 1 AND per bit; the last AND is for the carry
+/// out.
 ///
-/// A full adder with one AND: `carry' = carry ^ ((a ^ carry) & (b ^ carry))`.
+/// Each bit is a full adder with one AND: `carry' = carry ^ ((a ^ carry) & (b ^ carry))`.
 pub(super) fn add(g: &mut Gates, a: &[Lit], b: &[Lit], carry: Lit) -> (Vec<Lit>, Lit) {
     let mut carry = carry;
     let sum = (a.iter().zip(b))
@@ -30,8 +31,8 @@ pub(super) fn full_adder(g: &mut Gates, a: Lit, b: Lit, c: Lit) -> (Lit, Lit) {
     (g.xor(ac, b), g.xor(c, both))
 }
 
-/// Returns `a - b` and the borrow out, which is `a < b`: 1 AND per bit, the last one for the
-/// borrow out.
+/// Returns `a - b` and the borrow out, which is `a < b`, with 1 AND per bit; the last AND is for
+/// the borrow out.
 pub(super) fn subtract(g: &mut Gates, a: &[Lit], b: &[Lit]) -> (Vec<Lit>, Lit) {
     let mut borrow = Lit::ZERO;
     let difference = (a.iter().zip(b))
@@ -45,11 +46,12 @@ pub(super) fn subtract(g: &mut Gates, a: &[Lit], b: &[Lit]) -> (Vec<Lit>, Lit) {
     (difference, borrow)
 }
 
-/// Says whether `a < b`, as two's complement numbers if `signed`: 1 AND per bit.
+/// Returns whether `a < b`, as two's complement numbers if `signed`: 1 AND per bit.
 pub(super) fn less(g: &mut Gates, a: &[Lit], b: &[Lit], signed: bool) -> Lit {
     let mut borrow = Lit::ZERO;
     for (i, (&a_bit, &b_bit)) in a.iter().zip(b).enumerate() {
-        // The sign bit weighs -2^(n-1): there the larger bit belongs to the smaller number.
+        // The sign bit has the weight -2^(n-1), so the number with the larger sign bit is the
+        // smaller one.
         let swapped = signed && i + 1 == a.len();
         let ab = g.xor(a_bit, b_bit);
         borrow = next_borrow(g, ab, if swapped { a_bit } else { b_bit }, borrow);
@@ -57,15 +59,15 @@ pub(super) fn less(g: &mut Gates, a: &[Lit], b: &[Lit], signed: bool) -> Lit {
     borrow
 }
 
-/// `borrow` where the bits are equal, else `b`.
+/// Returns `borrow` where the two bits are equal, else `b`; `ab` is the XOR of the bits.
 fn next_borrow(g: &mut Gates, ab: Lit, b: Lit, borrow: Lit) -> Lit {
     let b_or_borrow = g.xor(b, borrow);
     let changed = g.and(ab, b_or_borrow);
     g.xor(borrow, changed)
 }
 
-/// Returns the smaller of two unsigned numbers and whether it is `a`: 2 AND and 4 XOR per bit, less
-/// 2 XOR for the first borrow.
+/// Returns the smaller of two numbers and whether it is `a`: 2 AND and 4 XOR per bit, minus 2 XOR
+/// for the first borrow.
 pub(super) fn minimum(g: &mut Gates, a: &[Lit], b: &[Lit], signed: bool) -> (Vec<Lit>, Lit) {
     let mut borrow = Lit::ZERO;
     let mut differences = Vec::with_capacity(a.len());
@@ -84,7 +86,7 @@ pub(super) fn minimum(g: &mut Gates, a: &[Lit], b: &[Lit], signed: bool) -> (Vec
     (minimum, borrow)
 }
 
-/// Says whether all bits are equal: `n - 1` AND.
+/// Returns whether all bits are equal: `n - 1` AND.
 pub(super) fn equal(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Lit {
     let same: Vec<Lit> = (a.iter().zip(b))
         .map(|(&a, &b)| g.xor(a, b).negate())
@@ -92,7 +94,7 @@ pub(super) fn equal(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Lit {
     all(g, same)
 }
 
-/// Returns the conjunction, in a balanced tree: `n - 1` AND.
+/// Returns the AND of all bits, computed in a balanced tree: `n - 1` AND.
 pub(super) fn all(g: &mut Gates, bits: Vec<Lit>) -> Lit {
     let mut level = bits;
     while level.len() > 1 {
@@ -107,14 +109,14 @@ pub(super) fn all(g: &mut Gates, bits: Vec<Lit>) -> Lit {
     level.first().copied().unwrap_or(Lit::ONE)
 }
 
-/// Chooses between numbers: 1 AND per bit.
+/// Returns `a` where `choice` is 1, else `b`: 1 AND per bit.
 pub(super) fn select(g: &mut Gates, choice: Lit, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
     (a.iter().zip(b))
         .map(|(&a, &b)| g.mux(choice, a, b))
         .collect()
 }
 
-/// Returns `-a` where `condition` is 1, else `a`: `n - 1` AND, `n - 2` for a constant condition.
+/// Returns `-a` where `condition` is 1, else `a`: `n - 1` AND, or `n - 2` for a constant condition.
 pub(super) fn negate_if(g: &mut Gates, a: &[Lit], condition: Lit) -> Vec<Lit> {
     let flipped: Vec<Lit> = a.iter().map(|&bit| g.xor(bit, condition)).collect();
     let mut carry = condition;
@@ -127,10 +129,11 @@ pub(super) fn negate_if(g: &mut Gates, a: &[Lit], condition: Lit) -> Vec<Lit> {
         .collect()
 }
 
-/// Adds many numbers: 1 AND per bit but the highest for each number after the first.
+/// Returns the sum of many numbers: 1 AND for each bit except the highest, per number after the
+/// first.
 ///
-/// Three numbers become two with independent full adders until two are left, so that the depth
-/// grows with the logarithm of their number.
+/// A carry-save tree: independent full adders reduce three numbers to two until two are left. The
+/// depth grows with the logarithm of the number of operands.
 pub(super) fn sum(g: &mut Gates, numbers: Vec<Vec<Lit>>, width: usize) -> Vec<Lit> {
     let mut queue = VecDeque::from(numbers);
     loop {
@@ -155,8 +158,8 @@ pub(super) fn sum(g: &mut Gates, numbers: Vec<Vec<Lit>>, width: usize) -> Vec<Li
     }
 }
 
-/// Counts the ones, as a number of as few bits as `n` needs: `n` AND less the number of ones in
-/// the binary notation of `n`.
+/// Counts the ones; the count has the fewest bits that can hold `n`. Costs `n` AND minus the number
+/// of ones in the binary notation of `n`.
 pub(super) fn count_ones(g: &mut Gates, bits: &[Lit]) -> Vec<Lit> {
     let mut count = Vec::new();
     let mut column = VecDeque::from(bits.to_vec());

@@ -12,7 +12,7 @@ pub struct Bit<'b> {
 }
 
 impl<'b> Bit<'b> {
-    /// Returns `if_one` where this bit is 1, else `if_zero`: 1 AND per bit.
+    /// Returns `if_one` where this bit is 1, else `if_zero`: 1 AND per bit of the value.
     ///
     /// # Panics
     /// If the two values differ in width.
@@ -34,21 +34,22 @@ impl<'b> Bit<'b> {
         if_one.with_bits(&bits)
     }
 
-    /// Says whether two bits are equal, without an AND.
+    /// Returns whether two bits are equal, without an AND.
     #[must_use]
     pub fn eq(self, other: Self) -> Self {
         !(self ^ other)
     }
 
-    /// Returns the builder this bit belongs to.
+    /// Returns the builder that made this bit.
     #[must_use]
     pub fn builder(self) -> Builder<'b> {
         self.builder
     }
 
-    /// The same bit with its negation, if any, as a gate of its own; see `Word::grounded`.
-    pub(crate) fn grounded(self) -> Self {
-        self.make(|gates| gates.grounded(self.lit))
+    /// Returns the same bit with its pending negation, if any, as an explicit gate; see
+    /// `Word::materialize`.
+    pub(crate) fn materialize(self) -> Self {
+        self.make(|gates| gates.materialize(self.lit))
     }
 
     fn mux(self, if_one: Self, if_zero: Self) -> Self {

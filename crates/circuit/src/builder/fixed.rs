@@ -1,4 +1,4 @@
-//! Numbers whose width is part of their type.
+//! Numbers with a width that is fixed at compile time.
 
 use std::ops;
 
@@ -11,32 +11,33 @@ use super::{
     value::{FixedValue, Value, check_width, fixed_shape},
 };
 
-/// An unsigned number of `N` bits, at least 1.
+/// An unsigned number of `N` bits; `N` is at least 1.
 ///
 /// | operation | AND gates |
 /// | --- | --- |
 /// | `+`, `-` (modulo `2^N`) | `N - 1` |
 /// | unary `-` | `N - 2` |
-/// | `*` (modulo `2^N`) | `N^2 - N + 1`, fewer from 32 bits on: 975 for 32, 3,620 for 64, 12,595 for 128 |
+/// | `*` (modulo `2^N`) | `N^2 - N + 1`; fewer from 32 bits on (32: 975, 64: 3,620, 128: 12,595) |
 /// | `/` | `N (N + 1) / 2 + 2 N - 3` |
 /// | `%` | `2 N - 1` more than `/` |
 /// | <code>&</code>, <code>\|</code> | `N` |
 /// | `^`, `!`, `<<`, `>>` by a public distance | 0 |
 ///
-/// These are the counts for `N >= 2`. `x / 0` is all ones and `x % 0` is `x`. The right operand may also be a `u128` constant, which
-/// makes most operations cheaper; it has to fit in `N` bits, or the operator panics.
+/// The counts hold for `N >= 2`. `x / 0` is all ones and `x % 0` is `x`. The right operand may also
+/// be a `u128` constant, which makes most operations cheaper. A constant that does not fit in `N`
+/// bits makes the operator panic.
 #[derive(Clone, Copy)]
 pub struct UInt<'b, const N: usize> {
     builder: Builder<'b>,
     lits: [Lit; N],
 }
 
-/// A number of `N` bits in two's complement, at least 1.
+/// A signed number of `N` bits in two's complement; `N` is at least 1.
 ///
-/// Costs and conventions are those of [`UInt`], except that `/` truncates toward zero, `%` has the
-/// sign of the dividend, and each of the two costs `3 N - 3` AND gates more. The quotient of the
-/// lowest number and -1 wraps to the lowest number. `x % 0` is `x`, and `x / 0` is -1 for `x >= 0`
-/// and 1 otherwise. `>>` copies the sign. Constants on the right are `i128`.
+/// Costs and conventions are those of [`UInt`], with these exceptions. `/` truncates toward zero,
+/// `%` has the sign of the dividend, and each costs `3 N - 3` more AND gates. The lowest number
+/// divided by -1 wraps to the lowest number. `x % 0` is `x`; `x / 0` is -1 for `x >= 0` and 1
+/// otherwise. `>>` copies the sign. Constant right operands are `i128`.
 #[derive(Clone, Copy)]
 pub struct Int<'b, const N: usize> {
     builder: Builder<'b>,
@@ -53,7 +54,7 @@ impl<'b, const N: usize> UInt<'b, N> {
         Self::of_lits(builder, &number::unsigned_constant(value, N))
     }
 
-    /// Returns a constant for the circuit this number belongs to.
+    /// Returns a constant of the same type and builder.
     ///
     /// # Panics
     /// If `value` does not fit in `N` bits.
@@ -62,7 +63,7 @@ impl<'b, const N: usize> UInt<'b, N> {
         Self::new(self.builder, value)
     }
 
-    /// Returns the number with `M` bits: zeros are added, or high bits dropped.
+    /// Returns the number with `M` bits: zeros are appended at the top, or high bits are dropped.
     #[must_use]
     pub fn resize<const M: usize>(self) -> UInt<'b, M> {
         let bit = |i: usize| self.lits.get(i).copied().unwrap_or(Lit::ZERO);
@@ -72,7 +73,7 @@ impl<'b, const N: usize> UInt<'b, N> {
         }
     }
 
-    /// Returns the same bits read in two's complement.
+    /// Returns the same bits, interpreted in two's complement.
     #[must_use]
     pub fn as_int(self) -> Int<'b, N> {
         Int {
@@ -92,7 +93,7 @@ impl<'b, const N: usize> Int<'b, N> {
         Self::of_lits(builder, &number::signed_constant(value, N))
     }
 
-    /// Returns a constant for the circuit this number belongs to.
+    /// Returns a constant of the same type and builder.
     ///
     /// # Panics
     /// If `value` does not fit in `N` bits with its sign.
@@ -101,7 +102,7 @@ impl<'b, const N: usize> Int<'b, N> {
         Self::new(self.builder, value)
     }
 
-    /// Returns the number with `M` bits: copies of the sign are added, or high bits dropped.
+    /// Returns the number with `M` bits: copies of the sign are appended, or high bits are dropped.
     #[must_use]
     pub fn resize<const M: usize>(self) -> Int<'b, M> {
         Int {
@@ -110,7 +111,7 @@ impl<'b, const N: usize> Int<'b, N> {
         }
     }
 
-    /// Returns the same bits read as an unsigned number.
+    /// Returns the same bits, interpreted as an unsigned number.
     #[must_use]
     pub fn as_uint(self) -> UInt<'b, N> {
         UInt {
@@ -119,13 +120,13 @@ impl<'b, const N: usize> Int<'b, N> {
         }
     }
 
-    /// Says whether the number is below zero, without an AND.
+    /// Returns whether the number is below zero, without an AND.
     #[must_use]
     pub fn is_negative(&self) -> Bit<'b> {
         self.bit(N - 1)
     }
 
-    /// Returns the magnitude, which always fits an unsigned number: `N - 1` AND.
+    /// Returns the absolute value, which always fits in `N` unsigned bits: `N - 1` AND.
     #[must_use]
     pub fn unsigned_abs(&self) -> UInt<'b, N> {
         self.unary(|g, bits| arith::negate_if(g, bits, bits[N - 1]))
@@ -136,13 +137,13 @@ impl<'b, const N: usize> Int<'b, N> {
 macro_rules! fixed_number {
     ($type:ident, $constant:ty, $signed:literal) => {
         impl<'b, const N: usize> $type<'b, N> {
-            /// Returns the same bits as a word.
+            /// Returns the same bits as a [`Word`].
             #[must_use]
             pub fn to_word(&self) -> Word<'b> {
                 Word::new(self.builder, self.lits.to_vec())
             }
 
-            /// The caller passes `N` literals.
+            /// Makes a number of exactly `N` literals; panics on fewer.
             fn of_lits(builder: Builder<'b>, lits: &[Lit]) -> Self {
                 const { assert!(N > 0, "a number has at least one bit") };
                 Self {

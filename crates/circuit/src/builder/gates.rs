@@ -1,13 +1,14 @@
-//! The gate store behind a builder: folds as gates come in, prunes and numbers wires at the end.
+//! The gates behind a builder: folds constants as gates are added, then drops unused gates and
+//! numbers the wires.
 
 use std::collections::HashMap;
 
 use crate::{Circuit, CircuitError, Op, Wire};
 
-/// A node of the store or its negation: `node << 1 | inverted`.
+/// A node or its negation: `node << 1 | inverted`.
 ///
-/// Node 0 is the constant 0, so the two constants are literals like any other and negation never
-/// costs a gate until an AND or an output needs the wire itself.
+/// Node 0 is the constant 0, so constants are ordinary literals. A negation becomes a gate only
+/// when an AND or an output needs its wire.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Lit(u32);
 
@@ -40,25 +41,26 @@ impl Lit {
     }
 }
 
-/// Nodes are numbered like wires: in 31 bits.
+/// The largest number of nodes: node numbers need 31 bits, like wires.
 const MAX_NODES: usize = (1 << 31) - 1;
 
-/// Marks a node that no output needs.
+/// Marks a node that no output depends on.
 const DEAD: Wire = Wire::MAX;
 
-/// All nodes made so far. Input bits are nodes too, wherever they come in the sequence.
+/// All nodes made so far. Input bits are nodes too, anywhere in the sequence.
 pub(crate) struct Gates {
-    /// What each node is. [`Op::Copy`] stands for an input bit: the store has no use for copies.
+    /// The operation of each node. [`Op::Copy`] stands for an input bit, since nodes are never
+    /// copied.
     ops: Vec<Op>,
-    /// Operand nodes; of an input bit the first is its wire.
+    /// Operand nodes; the first operand of an input bit is its wire.
     operands: Vec<[u32; 2]>,
-    /// The node that negates a node, where one was needed.
+    /// The nodes that negate other nodes, by the node they negate.
     negations: HashMap<u32, u32>,
     input_widths: Vec<u32>,
     input_bits: u64,
     output_widths: Vec<u32>,
     outputs: Vec<u32>,
-    /// Nodes that were asked for past [`MAX_NODES`].
+    /// Number of nodes requested beyond [`MAX_NODES`].
     refused: u64,
 }
 
@@ -78,7 +80,7 @@ impl Gates {
 
     /// Adds an input value and returns its bits.
     pub(super) fn input(&mut self, width: usize) -> Vec<Lit> {
-        // A width past u32 is past the limit of wires as well and refused by `finish`.
+        // A width over `u32::MAX` also exceeds the limit on wires, so `finish` rejects it.
         self.input_widths
             .push(u32::try_from(width).unwrap_or(u32::MAX));
         (0..width)
@@ -127,27 +129,27 @@ impl Gates {
         self.and(a.negate(), b.negate()).negate()
     }
 
-    /// `a` if `select` is 1, else `b`: 1 AND, none where `a ^ b` is public.
+    /// Returns `a` if `select` is 1, else `b`: 1 AND, or none if `a ^ b` is constant.
     pub(crate) fn mux(&mut self, select: Lit, a: Lit, b: Lit) -> Lit {
         let difference = self.xor(a, b);
         let chosen = self.and(select, difference);
         self.xor(b, chosen)
     }
 
-    /// A wire that is always 0 but that folding does not know to be.
+    /// Returns a wire that is always 0 but that constant folding treats as a variable.
     pub(super) fn opaque_zero(&mut self) -> Lit {
         self.push(Op::Zero, [0; 2])
     }
 
-    /// The same literal without an inversion that later gates would have to deal with.
-    pub(super) fn grounded(&mut self, lit: Lit) -> Lit {
+    /// Returns the same literal without an inversion, through an explicit gate if it had one.
+    pub(super) fn materialize(&mut self, lit: Lit) -> Lit {
         if lit.is_constant() {
             return lit;
         }
         Lit(self.positive(lit) << 1)
     }
 
-    /// Returns a node that carries the literal itself.
+    /// Returns a node with the value of the literal, inversion included.
     fn positive(&mut self, lit: Lit) -> u32 {
         if !lit.is_inverted() {
             return lit.node();
@@ -172,7 +174,7 @@ impl Gates {
         Lit((node as u32) << 1)
     }
 
-    /// Drops what no output needs, numbers the wires, and assembles the circuit.
+    /// Drops the nodes that no output depends on, numbers the wires, and assembles the circuit.
     ///
     /// # Errors
     /// [`CircuitError::TooManyWires`].
@@ -186,7 +188,7 @@ impl Gates {
         let mut wires = self.live_nodes();
         let mut next = self.input_bits as Wire;
         let mut kept = 0;
-        // Gates move towards the front in place: a large circuit is never in memory twice.
+        // Live gates are compacted in place, so a large circuit is never in memory twice.
         for node in 0..self.ops.len() {
             if self.ops[node] == Op::Copy {
                 wires[node] = self.operands[node][0];

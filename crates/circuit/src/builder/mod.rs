@@ -1,12 +1,12 @@
-//! Writing circuits as Rust functions over typed values.
+//! Builds circuits from Rust functions over typed values.
 //!
-//! A function takes a [`Builder`], asks it for inputs, computes with ordinary operators, and names
+//! A function takes a [`Builder`], declares inputs, computes with ordinary operators, and declares
 //! the outputs:
 //!
 //! ```
 //! use transpute_circuit::{Bits, Builder, UInt};
 //!
-//! // The millionaires' problem: one bit, whether the first party is richer.
+//! // The millionaires' problem: the output bit is 1 if the first party is richer.
 //! let circuit = Builder::build(|b| {
 //!     let alice = b.input::<UInt<32>>();
 //!     let bob = b.input::<UInt<32>>();
@@ -19,14 +19,16 @@
 //! # Ok::<(), transpute_circuit::CircuitError>(())
 //! ```
 //!
-//! Values are handles to wires: [`Bit`], [`UInt<N>`](UInt) and [`Int<N>`](Int) are `Copy`, and
+//! Values are handles to wires. [`Bit`], [`UInt<N>`](UInt) and [`Int<N>`](Int) are `Copy`;
 //! [`Word`], whose width is chosen at run time, is `Clone`. Each call of an input or output method
-//! makes one input or output value of the circuit; arrays and tuples travel as one value. Bit 0 of
-//! a number is its least significant bit and comes first.
+//! declares one input or output value of the circuit; an array or a tuple is one value. Bit 0 of a
+//! number is its least significant bit and comes first.
 //!
-//! Only AND gates cost a peer anything, so each operation documents how many it spends. Constants
-//! fold while the circuit is written, negation is free, and gates that reach no output are left
-//! out, so the counts are upper bounds.
+//! Only AND gates need communication, so each operation documents how many it uses. Constants are
+//! folded while the circuit is built, negation is free, and gates that reach no output are dropped.
+//! The documented counts are therefore upper bounds.
+//!
+//! The lifetime prevents the use of one circuit's handles in another circuit:
 //!
 //! Handles of one circuit cannot be used in another: the compiler refuses.
 //!
@@ -59,21 +61,21 @@ pub use word::Word;
 
 use gates::{Gates, Lit};
 
-/// Makes a [`Circuit`] out of a function; see the [module documentation](self).
+/// Builds a [`Circuit`] from a function; see the [module documentation](self).
 ///
-/// It is a handle that may be copied. The lifetime ties all values to the circuit they belong to.
+/// A builder is a handle that may be copied. Its lifetime ties all values to their circuit.
 #[derive(Clone, Copy)]
 pub struct Builder<'b> {
     gates: &'b RefCell<Gates>,
-    /// Makes the lifetime invariant, so that no other builder's values fit.
+    /// Makes the lifetime invariant, so that values of another builder are a type error.
     circuit: PhantomData<fn(&'b ()) -> &'b ()>,
 }
 
 impl Builder<'_> {
-    /// Runs `function` and returns the circuit it wrote.
+    /// Runs `function` and returns the circuit that it built.
     ///
     /// # Errors
-    /// [`CircuitError::TooManyWires`] where the circuit has 2^31 wires or more.
+    /// [`CircuitError::TooManyWires`] if the circuit has 2^31 wires or more.
     pub fn build(function: impl for<'b> FnOnce(Builder<'b>)) -> Result<Circuit, CircuitError> {
         let gates = RefCell::new(Gates::new());
         function(Builder {
@@ -85,18 +87,18 @@ impl Builder<'_> {
 }
 
 impl<'b> Builder<'b> {
-    /// Adds an input value of a type that knows its width, such as `UInt<32>` or `[Bit; 5]`.
+    /// Declares an input value of a type with a fixed width, such as `UInt<32>` or `[Bit; 5]`.
     pub fn input<T: FixedValue<'b>>(self) -> T {
         T::from_bits(&self.input_word(T::WIDTH).bits())
     }
 
-    /// Adds an input value of `width` bits.
+    /// Declares an input value of `width` bits.
     #[must_use]
     pub fn input_word(self, width: usize) -> Word<'b> {
         Word::new(self, self.with(|gates| gates.input(width)))
     }
 
-    /// Adds one input value that holds `count` words of `width` bits, the first word first.
+    /// Declares one input value that holds `count` words of `width` bits, the first word first.
     #[must_use]
     pub fn input_words(self, count: usize, width: usize) -> Vec<Word<'b>> {
         let all = self.with(|gates| gates.input(count.saturating_mul(width)));
@@ -105,7 +107,7 @@ impl<'b> Builder<'b> {
             .collect()
     }
 
-    /// Adds an output value.
+    /// Declares an output value.
     pub fn output(self, value: impl Value<'b>) {
         let mut bits = Vec::with_capacity(value.width());
         value.append_bits(&mut bits);
@@ -130,14 +132,14 @@ impl<'b> Builder<'b> {
         Word::new(self, number::unsigned_constant(value, width))
     }
 
-    /// Returns the word made of `bits`, the least significant first.
+    /// Returns the word that consists of `bits`, the least significant first.
     #[must_use]
     pub fn word_of(self, bits: impl IntoIterator<Item = Bit<'b>>) -> Word<'b> {
         Word::new(self, bits.into_iter().map(|bit| bit.lit).collect())
     }
 
-    /// A bit that is always 0 but that folding does not know to be: for circuits that have to spend
-    /// a given number of gates.
+    /// Returns a bit that is always 0 but that constant folding treats as a variable, for circuits
+    /// that must have a given number of gates.
     pub(crate) fn opaque_zero(self) -> Bit<'b> {
         Bit {
             builder: self,
@@ -146,7 +148,7 @@ impl<'b> Builder<'b> {
     }
 
     fn with<T>(self, function: impl FnOnce(&mut Gates) -> T) -> T {
-        // No function passed here calls back into user code, so the cell is never borrowed twice.
+        // No closure passed here calls user code, so the cell is never borrowed twice.
         function(&mut self.gates.borrow_mut())
     }
 }

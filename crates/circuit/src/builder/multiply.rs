@@ -5,18 +5,18 @@ use super::{
     gates::{Gates, Lit},
 };
 
-/// Narrower factors are multiplied row by row, wider ones after Karatsuba: from here on that spends
-/// fewer AND gates.
+/// The width from which Karatsuba's method needs fewer AND gates than schoolbook multiplication, in
+/// bits.
 const KARATSUBA_WIDTH: usize = 16;
 
 /// Returns the low `n` bits of the product of two `n`-bit numbers: `n^2 - n + 1` AND, fewer from
-/// [`KARATSUBA_WIDTH`] on.
+/// twice [`KARATSUBA_WIDTH`] on.
 pub(super) fn multiply(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
     let n = a.len();
     if n < 2 * KARATSUBA_WIDTH {
         return multiply_rows(g, a, b);
     }
-    // a0 b0 in full; of the products that start at half only the low bits.
+    // The full product a0 b0, and the low bits of a1 b0 and a0 b1, which are shifted by half.
     let half = n.div_ceil(2);
     let rest = n - half;
     let mut product = multiply_wide(g, &a[..half], &b[..half]);
@@ -48,7 +48,8 @@ pub(super) fn multiply_wide(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
     if n < KARATSUBA_WIDTH {
         return multiply_wide_rows(g, a, b);
     }
-    // With a = a0 + a1 2^h and b alike: a0 b1 + a1 b0 = (a0 + a1)(b0 + b1) - a0 b0 - a1 b1.
+    // Karatsuba, with a = a0 + a1 2^h and b = b0 + b1 2^h: a0 b1 + a1 b0 = (a0 + a1)(b0 + b1) - a0
+    // b0 - a1 b1.
     let half = n.div_ceil(2);
     let low = multiply_wide(g, &a[..half], &b[..half]);
     let high = multiply_wide(g, &a[half..], &b[half..]);
@@ -94,24 +95,26 @@ fn row(g: &mut Gates, a: &[Lit], factor: Lit) -> Vec<Lit> {
     a.iter().map(|&bit| g.and(bit, factor)).collect()
 }
 
-/// Returns quotient and remainder of unsigned `n`-bit numbers: `n (n + 1) / 2 + 2 n - 3` AND for the
-/// quotient, `2 n - 1` more for the remainder. `x / 0` is all ones and `x % 0` is `x`.
+/// Returns quotient and remainder of unsigned `n`-bit numbers: `n (n + 1) / 2 + 2 n - 3` AND for
+/// the quotient, `2 n - 1` more for the remainder. `x / 0` is all ones and `x % 0` is `x`.
 ///
-/// Non-restoring division: step `k` takes in one more bit of the dividend, from the top, and
-/// subtracts the divisor if the partial remainder so far is not negative, else adds it, so
-/// that one adder per step is enough. Only the low `k + 1` bits of the partial remainder `R_k` are
-/// computed: where the divisor has a bit past the first `k`, `R_k` is negative, else it lies between
-/// `-2^k` and `2^k` and bit `k` is its sign.
+/// Non-restoring division, with one adder per step. Step `k` appends the next bit of the dividend,
+/// from the top, to the partial remainder. It then subtracts the divisor if the previous partial
+/// remainder was not negative, else adds it.
+///
+/// Only the low `k + 1` bits of the partial remainder `R_k` are computed. If the divisor has a bit
+/// past the first `k`, `R_k` is negative. Otherwise `R_k` lies between `-2^k` and `2^k`, and bit
+/// `k` is its sign.
 pub(super) fn divide(g: &mut Gates, a: &[Lit], d: &[Lit]) -> (Vec<Lit>, Vec<Lit>) {
     let n = a.len();
-    // fits[k]: the divisor has no bit past the first k.
+    // fits[k] is 1 if the divisor has no bit past the first k.
     let mut fits = vec![Lit::ONE; n + 1];
     for k in (1..n).rev() {
         fits[k] = g.and(fits[k + 1], d[k].negate());
     }
     let mut quotient = vec![Lit::ZERO; n];
     let mut partial = vec![Lit::ZERO];
-    // Whether the next step subtracts.
+    // 1 if the next step subtracts.
     let mut positive = Lit::ONE;
     for k in 1..=n {
         partial.insert(0, a[n - k]);
@@ -129,8 +132,8 @@ pub(super) fn divide(g: &mut Gates, a: &[Lit], d: &[Lit]) -> (Vec<Lit>, Vec<Lit>
     (quotient, remainder)
 }
 
-/// Returns quotient and remainder of two's complement `n`-bit numbers, truncating toward zero:
-/// [`divide`] of the magnitudes and `n - 1` AND more for each of dividend, divisor, quotient and
+/// Returns quotient and remainder of two's complement `n`-bit numbers, truncated toward zero. Costs
+/// [`divide`] of the magnitudes, plus `n - 1` AND for each of dividend, divisor, quotient and
 /// remainder.
 pub(super) fn divide_signed(g: &mut Gates, a: &[Lit], d: &[Lit]) -> (Vec<Lit>, Vec<Lit>) {
     let sign = |number: &[Lit]| number.last().copied().unwrap_or(Lit::ZERO);

@@ -1,11 +1,11 @@
-//! What the three number types have in common, written once.
+//! Methods shared by the three number types.
 
 use super::{
     Builder,
     gates::{Gates, Lit},
 };
 
-/// A number: a builder and a row of literals, least significant first.
+/// A number: a builder and a slice of literals, least significant first.
 pub(super) trait Number<'b>: Sized {
     fn builder_of(&self) -> Builder<'b>;
     fn lits(&self) -> &[Lit];
@@ -30,10 +30,10 @@ pub(super) trait Number<'b>: Sized {
     }
 }
 
-/// Returns the bits of a constant.
+/// Returns the bits of an unsigned constant.
 ///
 /// # Panics
-/// If it does not fit.
+/// If `value` does not fit in `width` bits.
 pub(super) fn unsigned_constant(value: u128, width: usize) -> Vec<Lit> {
     assert!(
         width >= 128 || value >> width == 0,
@@ -47,7 +47,7 @@ pub(super) fn unsigned_constant(value: u128, width: usize) -> Vec<Lit> {
 /// Returns the bits of a constant in two's complement.
 ///
 /// # Panics
-/// If it does not fit.
+/// If `value` does not fit in `width` bits, sign included.
 pub(super) fn signed_constant(value: i128, width: usize) -> Vec<Lit> {
     let spare = value.unsigned_abs().leading_zeros() as usize;
     let is_lowest = value < 0 && value.unsigned_abs().is_power_of_two();
@@ -61,7 +61,7 @@ pub(super) fn signed_constant(value: i128, width: usize) -> Vec<Lit> {
         .collect()
 }
 
-/// The bits moved up by `distance`, zeros coming in.
+/// Returns the bits shifted left by `distance`; zeros are shifted in.
 pub(super) fn shift_left(bits: &[Lit], distance: usize) -> Vec<Lit> {
     let distance = distance.min(bits.len());
     let mut shifted = vec![Lit::ZERO; distance];
@@ -69,18 +69,18 @@ pub(super) fn shift_left(bits: &[Lit], distance: usize) -> Vec<Lit> {
     shifted
 }
 
-/// The bits moved down by `distance`, copies of `fill` coming in.
+/// Returns the bits shifted right by `distance`; copies of `fill` are shifted in.
 pub(super) fn shift_right(bits: &[Lit], distance: usize, fill: Lit) -> Vec<Lit> {
     let mut shifted = bits[distance.min(bits.len())..].to_vec();
     shifted.resize(bits.len(), fill);
     shifted
 }
 
-/// Methods that all number types have.
+/// Defines the methods of all number types.
 macro_rules! number_methods {
     ([$($generics:tt)*] $type:ty, $lifetime:lifetime, $signed:literal) => {
         impl<$($generics)*> $type {
-            /// Returns the builder this number belongs to.
+            /// Returns the builder that made this number.
             #[must_use]
             pub fn builder(&self) -> Builder<$lifetime> {
                 self.builder_of()
@@ -92,10 +92,10 @@ macro_rules! number_methods {
                 self.lits().len()
             }
 
-            /// Returns bit `index`, the least significant being 0.
+            /// Returns bit `index`; bit 0 is the least significant.
             ///
             /// # Panics
-            /// If there is no such bit.
+            /// If `index` is not below the width.
             #[must_use]
             pub fn bit(&self, index: usize) -> Bit<$lifetime> {
                 assert!(index < self.width(), "bit {index} of {}", self.width());
@@ -109,7 +109,7 @@ macro_rules! number_methods {
                 self.lits().iter().map(|&lit| Bit { builder, lit }).collect()
             }
 
-            /// Says whether the numbers are equal: `n - 1` AND.
+            /// Returns whether the numbers are equal: `n - 1` AND.
             ///
             /// # Panics
             /// If the operands differ in width.
@@ -118,7 +118,7 @@ macro_rules! number_methods {
                 self.as_bit(self.binary(other, arith::equal))
             }
 
-            /// Says whether the numbers differ: `n - 1` AND.
+            /// Returns whether the numbers differ: `n - 1` AND.
             ///
             /// # Panics
             /// If the operands differ in width.
@@ -127,7 +127,7 @@ macro_rules! number_methods {
                 !self.eq(other)
             }
 
-            /// Says whether this number is less than the other: `n` AND.
+            /// Returns whether this number is less than the other: `n` AND.
             ///
             /// # Panics
             /// If the operands differ in width.
@@ -136,7 +136,7 @@ macro_rules! number_methods {
                 self.as_bit(self.binary(other, |g, a, b| arith::less(g, a, b, $signed)))
             }
 
-            /// Says whether this number is greater than the other: `n` AND.
+            /// Returns whether this number is greater than the other: `n` AND.
             ///
             /// # Panics
             /// If the operands differ in width.
@@ -145,7 +145,7 @@ macro_rules! number_methods {
                 other.lt(self)
             }
 
-            /// Says whether this number is at most the other: `n` AND.
+            /// Returns whether this number is at most the other: `n` AND.
             ///
             /// # Panics
             /// If the operands differ in width.
@@ -154,7 +154,7 @@ macro_rules! number_methods {
                 !other.lt(self)
             }
 
-            /// Says whether this number is at least the other: `n` AND.
+            /// Returns whether this number is at least the other: `n` AND.
             ///
             /// # Panics
             /// If the operands differ in width.
@@ -163,7 +163,7 @@ macro_rules! number_methods {
                 !self.lt(other)
             }
 
-            /// Says whether the number is zero: `n - 1` AND.
+            /// Returns whether the number is zero: `n - 1` AND.
             #[must_use]
             pub fn is_zero(&self) -> Bit<$lifetime> {
                 let inverted = self.lits().iter().map(|bit| bit.negate()).collect();
@@ -202,8 +202,8 @@ macro_rules! number_methods {
                 }))
             }
 
-            /// Returns quotient and remainder; the costs and the conventions are those of the
-            /// operators `/` and `%`, and both together cost no more than `%`.
+            /// Returns quotient and remainder. The conventions are those of the operators `/` and
+            /// `%`, and both results together cost as much as `%`.
             ///
             /// # Panics
             /// If the operands differ in width.
@@ -214,8 +214,7 @@ macro_rules! number_methods {
                 (self.like(quotient), self.like(remainder))
             }
 
-            /// Returns the bits moved up by `distance` modulo `n`, the ones that leave at the top
-            /// coming in at the bottom, without an AND.
+            /// Rotates the bits left by `distance` modulo `n`, without an AND.
             #[must_use]
             pub fn rotate_left(&self, distance: usize) -> Self {
                 self.unary(|_, bits| {
@@ -226,8 +225,7 @@ macro_rules! number_methods {
                 })
             }
 
-            /// Returns the bits moved down by `distance` modulo `n`, the ones that leave at the
-            /// bottom coming in at the top, without an AND.
+            /// Rotates the bits right by `distance` modulo `n`, without an AND.
             #[must_use]
             pub fn rotate_right(&self, distance: usize) -> Self {
                 self.unary(|_, bits| {
@@ -245,7 +243,7 @@ macro_rules! number_methods {
     };
 }
 
-/// Methods of the unsigned number types.
+/// Defines the methods of the unsigned number types.
 macro_rules! unsigned_methods {
     ([$($generics:tt)*] $type:ty, $lifetime:lifetime) => {
         impl<$($generics)*> $type {
@@ -259,8 +257,8 @@ macro_rules! unsigned_methods {
                 (self.like(sum), self.as_bit(carry))
             }
 
-            /// Returns the difference and the borrow out, which says whether this number is less
-            /// than the other: `n` AND.
+            /// Returns the difference and the borrow out, which is 1 if this number is less than
+            /// the other: `n` AND.
             ///
             /// # Panics
             /// If the operands differ in width.
@@ -271,7 +269,7 @@ macro_rules! unsigned_methods {
             }
 
             /// Returns the low and the high half of the full product: `2 n^2 - n` AND, fewer from
-            /// 16 bits on: 1,608 for 32, 5,229 for 64, 16,466 for 128.
+            /// 16 bits on (1,608 for 32 bits, 5,229 for 64, 16,466 for 128).
             ///
             /// # Panics
             /// If the operands differ in width.
@@ -282,13 +280,13 @@ macro_rules! unsigned_methods {
                 (self.like(low), self.like(high))
             }
 
-            /// Returns the number of ones, in as many bits as this number has: `n` AND less the
-            /// number of ones in the binary notation of `n`.
+            /// Returns the number of ones, with the width of this number: `n` AND minus the number
+            /// of ones in the binary notation of `n`.
             #[must_use]
             pub fn count_ones(&self) -> Self {
                 self.unary(|g, bits| {
                     let mut count = arith::count_ones(g, bits);
-                    // n ones are counted in at most n bits.
+                    // The count of n bits needs at most n bits.
                     count.resize(bits.len(), Lit::ZERO);
                     count
                 })

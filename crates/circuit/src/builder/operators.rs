@@ -1,6 +1,7 @@
-//! The operators of the number types, written once.
+//! The operators of the number types.
 
-/// Operators between numbers by value and by reference, and with a constant on the right.
+/// Implements the operators between numbers by value and by reference, and with a constant on the
+/// right.
 macro_rules! number_operators {
     ([$($generics:tt)*] $type:ty, $constant:ty, $signed:literal) => {
         number_operators!(@binary [$($generics)*] $type, $constant, Add add AddAssign add_assign,

@@ -1,8 +1,9 @@
-//! What can be an input, an output, or chosen by a bit: bits, numbers, and collections of them.
+//! The traits of circuit inputs, outputs and selectable values: bits, numbers, and collections of
+//! them.
 
 use super::Bit;
 
-/// A value made of bits. Implement it for a type of your own by listing its fields in order.
+/// A value that consists of bits. Implement it for your own type by listing its fields in order.
 pub trait Value<'b>: Clone {
     /// Returns the number of bits.
     fn width(&self) -> usize;
@@ -18,7 +19,7 @@ pub trait Value<'b>: Clone {
     fn with_bits(&self, bits: &[Bit<'b>]) -> Self;
 }
 
-/// A [`Value`] whose width its type tells, so that it can be an input without being described.
+/// A [`Value`] whose width follows from its type, so that it can be declared as an input.
 pub trait FixedValue<'b>: Value<'b> {
     /// The number of bits.
     const WIDTH: usize;
@@ -31,7 +32,7 @@ pub trait FixedValue<'b>: Value<'b> {
     fn from_bits(bits: &[Bit<'b>]) -> Self;
 }
 
-/// The part of [`Value`] that follows from [`FixedValue`].
+/// Implements the methods of [`Value`] that follow from [`FixedValue`].
 macro_rules! fixed_shape {
     () => {
         fn width(&self) -> usize {
@@ -148,7 +149,7 @@ tuple_value!(A 0, B 1, C 2, D 3);
 tuple_value!(A 0, B 1, C 2, D 3, E 4);
 tuple_value!(A 0, B 1, C 2, D 3, E 4, F 5);
 
-/// Checks the number of bits that a value is made of.
+/// Checks the number of bits passed for a value.
 ///
 /// # Panics
 /// If there are not `width` bits.

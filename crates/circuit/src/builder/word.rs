@@ -1,4 +1,4 @@
-//! Numbers whose width is chosen at run time.
+//! Numbers with a width that is chosen at run time.
 
 use std::ops::{self, Range};
 
@@ -11,10 +11,10 @@ use super::{
     value::{Value, check_width},
 };
 
-/// An unsigned number of any width, also a plain vector of bits.
+/// An unsigned number of any width, also used as a plain vector of bits.
 ///
-/// Operators and their costs are those of [`UInt`](super::UInt); operands have to be of the same
-/// width, or the operator panics. For two's complement there are methods of their own.
+/// Operators and their costs are those of [`UInt`](super::UInt). Operands of different widths make
+/// an operator panic. Separate methods interpret the bits in two's complement.
 #[derive(Clone)]
 pub struct Word<'b> {
     builder: Builder<'b>,
@@ -26,16 +26,16 @@ impl<'b> Word<'b> {
         Self { builder, lits }
     }
 
-    /// Returns a constant of the same width for the circuit this number belongs to.
+    /// Returns a constant of the same width and builder.
     ///
     /// # Panics
-    /// If `value` does not fit.
+    /// If `value` does not fit in the width.
     #[must_use]
     pub fn constant(&self, value: u128) -> Self {
         self.builder.word(value, self.width())
     }
 
-    /// Returns the bits of a range as a word of their own.
+    /// Returns the bits in `range` as a new word.
     ///
     /// # Panics
     /// If the range ends past the width.
@@ -44,14 +44,14 @@ impl<'b> Word<'b> {
         Self::new(self.builder, self.lits[range].to_vec())
     }
 
-    /// Returns a word whose low bits are this one and whose high bits are `high`.
+    /// Returns a word with this word as the low bits and `high` as the high bits.
     #[must_use]
     pub fn concat(&self, high: &Self) -> Self {
         let lits = [self.lits.as_slice(), &high.lits].concat();
         Self::new(self.builder, lits)
     }
 
-    /// Returns the word with `width` bits: zeros are added, or high bits dropped.
+    /// Returns the word with `width` bits: zeros are appended at the top, or high bits are dropped.
     #[must_use]
     pub fn resize(&self, width: usize) -> Self {
         let mut lits = self.lits.clone();
@@ -59,7 +59,8 @@ impl<'b> Word<'b> {
         Self::new(self.builder, lits)
     }
 
-    /// Returns the word with `width` bits: copies of the top bit are added, or high bits dropped.
+    /// Returns the word with `width` bits: copies of the top bit are appended, or high bits are
+    /// dropped.
     #[must_use]
     pub fn resize_signed(&self, width: usize) -> Self {
         let mut lits = self.lits.clone();
@@ -67,13 +68,13 @@ impl<'b> Word<'b> {
         Self::new(self.builder, lits)
     }
 
-    /// The same word with its negations as gates of their own here, where otherwise every AND that
-    /// depends on them through XORs would need one.
-    pub(crate) fn grounded(&self) -> Self {
-        self.unary(|g, bits| bits.iter().map(|&bit| g.grounded(bit)).collect())
+    /// Returns the same word with its pending negations as explicit gates. Otherwise the negation
+    /// moves through XORs, and every AND that depends on it may need a gate for it.
+    pub(crate) fn materialize(&self) -> Self {
+        self.unary(|g, bits| bits.iter().map(|&bit| g.materialize(bit)).collect())
     }
 
-    /// Says whether this number is less than the other, both in two's complement: `n` AND.
+    /// Returns whether this number is less than the other, both in two's complement: `n` AND.
     ///
     /// # Panics
     /// If the operands differ in width.
@@ -93,11 +94,11 @@ impl<'b> Word<'b> {
         (self.like(quotient), self.like(remainder))
     }
 
-    /// Adds many words of one width, modulo `2^n`: at most `n - 1` AND for each one after the first,
-    /// at a depth that grows with the logarithm of their number.
+    /// Returns the sum of words of one width, modulo `2^n`: at most `n - 1` AND for each word after
+    /// the first. The depth grows with the logarithm of the number of words.
     ///
     /// # Panics
-    /// If there is no word or the words differ in width.
+    /// If `words` is empty or the words differ in width.
     #[must_use]
     pub fn sum(words: &[Self]) -> Self {
         let Some(first) = words.first() else {

@@ -1,4 +1,4 @@
-//! The table of named circuits.
+//! The table of named circuits; see [`entries`](super::entries).
 
 use super::{Entry, Example, Failure};
 use crate::{
@@ -263,7 +263,8 @@ fn exact_min_cut(text: &str) -> Result<Circuit, Failure> {
     Ok(generators::exact_min_cut(vertices, width, options)?)
 }
 
-/// Reads `<number>x<number>` and hands over the options that follow, each after a comma.
+/// Parses `<number>x<number>` and passes each option that follows, separated by commas, to
+/// `option`.
 fn pair_and_options(
     text: &str,
     option: impl FnMut(&str) -> Result<(), Failure>,
@@ -275,7 +276,8 @@ fn pair_and_options(
     Ok((number(first)?, number(second)?))
 }
 
-/// Reads digits; a number too large for the machine becomes the largest, which is out of any range.
+/// Parses a decimal number. A number over `usize::MAX` becomes `usize::MAX`, which exceeds every
+/// range.
 fn number(text: &str) -> Result<usize, Failure> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Failure::Syntax);

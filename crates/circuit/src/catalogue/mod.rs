@@ -1,4 +1,4 @@
-//! Circuits by name, for the command line and for documents.
+//! Named circuits, for the command line and the documentation.
 //!
 //! A *spec* is a name, or a name, a colon and parameters: `aes128`, `add:64`,
 //! `exact-min-cut:8x8,shared`.
@@ -11,38 +11,40 @@ mod entries;
 
 use entries::ENTRIES;
 
-/// A circuit, or a family of circuits, that has a name.
+/// A named circuit, or a named family of circuits with parameters.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Entry {
-    /// The name. An entry without and one with parameters may share it.
+    /// The name. An entry without parameters and one with parameters may share it.
     pub name: &'static str,
-    /// What follows the name and a colon, for people; empty where there are no parameters.
+    /// The syntax of the parameters, for help texts; empty if there are none.
     pub parameters: &'static str,
-    /// What it computes, in one line.
+    /// A description of the function, in one line.
     pub summary: &'static str,
-    /// What each input value is, and its bit order; the first is the garbler's as a rule.
+    /// A description of each input value, with its bit order; the first value is usually the
+    /// garbler's.
     pub inputs: &'static [&'static str],
-    /// What each output value is.
+    /// A description of each output value.
     pub outputs: &'static [&'static str],
-    /// A spec with values.
+    /// A spec with input and output values.
     pub example: Example,
     make: fn(&str) -> Result<Circuit, Failure>,
 }
 
-/// A spec with values, each a hexadecimal integer for [`Bits::from_hex`](crate::Bits::from_hex).
+/// A spec with values; each value is a hexadecimal integer for
+/// [`Bits::from_hex`](crate::Bits::from_hex).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Example {
     /// The spec.
     pub spec: &'static str,
-    /// One value per input value; none where they are too long to print.
+    /// One value per input value; empty if they are too long to print.
     pub inputs: &'static [&'static str],
-    /// What the output values are for these inputs.
+    /// The output values for these inputs.
     pub outputs: &'static [&'static str],
 }
 
-/// Why a spec names no circuit.
+/// The reason why a spec names no circuit.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum CatalogueError {
@@ -52,12 +54,12 @@ pub enum CatalogueError {
         /// The name given.
         name: String,
     },
-    /// The parameters are not what the circuit takes.
+    /// The parameters do not match the syntax of the circuit.
     #[error("{name} is written {expected:?}, not {found:?}")]
     BadParameters {
         /// The name of the circuit.
         name: &'static str,
-        /// How a spec is written.
+        /// The syntax of the circuit's spec.
         expected: String,
         /// The spec given.
         found: String,
@@ -67,15 +69,15 @@ pub enum CatalogueError {
     Generator {
         /// The name of the circuit.
         name: &'static str,
-        /// What the generator says.
+        /// The error of the generator.
         reason: GeneratorError,
     },
 }
 
-/// Makes the circuit that `spec` names.
+/// Returns the circuit that `spec` names.
 ///
 /// # Errors
-/// [`CatalogueError`] where there is no such circuit or its parameters are out of range.
+/// [`CatalogueError`] if there is no such circuit or its parameters are invalid or out of range.
 ///
 /// # Examples
 /// ```
@@ -88,7 +90,7 @@ pub enum CatalogueError {
 /// ```
 pub fn named(spec: &str) -> Result<Circuit, CatalogueError> {
     let (name, parameters) = spec.split_once(':').unwrap_or((spec, ""));
-    // `sha256` is two entries: without parameters and with them.
+    // `sha256` has two entries: one without parameters and one with parameters.
     let has_parameters = spec.contains(':');
     let of_name = || ENTRIES.iter().filter(|entry| entry.name == name);
     let fitting = of_name().find(|entry| entry.parameters.is_empty() != has_parameters);
@@ -113,14 +115,14 @@ pub fn named(spec: &str) -> Result<Circuit, CatalogueError> {
     })
 }
 
-/// Returns all circuits that have names.
+/// Returns all named circuits.
 #[must_use]
 pub fn entries() -> &'static [Entry] {
     ENTRIES
 }
 
 impl Entry {
-    /// Returns how a spec is written: the name, and the parameters if there are any.
+    /// Returns the syntax of a spec: the name, and the parameters if there are any.
     #[must_use]
     pub fn usage(&self) -> String {
         if self.parameters.is_empty() {
@@ -131,7 +133,7 @@ impl Entry {
     }
 }
 
-/// Why an entry made no circuit.
+/// The reason why an entry returned no circuit.
 enum Failure {
     Syntax,
     Generator(GeneratorError),

@@ -1,24 +1,24 @@
-//! AES block encryption with the key schedule inside the circuit (FIPS 197).
+//! AES block encryption, including the key schedule (FIPS 197).
 
 use super::{fixed, sbox::sbox};
 use crate::{Bit, Builder, Circuit, Word};
 
-/// Encrypts one block with AES-128; input value 0 is the key, 1 the plaintext, output value 0 the
-/// ciphertext.
+/// Returns the circuit of AES-128 encryption of one block. Input value 0 is the key, input value 1
+/// the plaintext, output value 0 the ciphertext.
 ///
 /// Wire 0 of each value is the least significant bit of the **last** byte, so
-/// [`Bits::from_hex`](crate::Bits::from_hex) takes the text of FIPS 197 as it stands: key
+/// [`Bits::from_hex`](crate::Bits::from_hex) reads the notation of FIPS 197: key
 /// `000102030405060708090a0b0c0d0e0f` and plaintext `00112233445566778899aabbccddeeff` give
-/// `69c4e0d86a7b0430d8cdb78070b4c55a`. This is the interface of the `aes_128.txt` that the field
-/// passes around.
+/// `69c4e0d86a7b0430d8cdb78070b4c55a`. The widely used circuit file `aes_128.txt` has the same
+/// interface.
 ///
-/// 6,400 AND at depth 60: 200 S-boxes of 32.
+/// 6,400 AND at depth 60: 200 S-boxes of 32 AND.
 #[must_use]
 pub fn aes128() -> Circuit {
     aes(4)
 }
 
-/// Encrypts one block with AES-192; values and bit order as in [`aes128`], the key has 192 bits.
+/// Returns the circuit of AES-192 encryption of one block; like [`aes128`], with a key of 192 bits.
 ///
 /// 7,168 AND at depth 72.
 #[must_use]
@@ -26,7 +26,7 @@ pub fn aes192() -> Circuit {
     aes(6)
 }
 
-/// Encrypts one block with AES-256; values and bit order as in [`aes128`], the key has 256 bits.
+/// Returns the circuit of AES-256 encryption of one block; like [`aes128`], with a key of 256 bits.
 ///
 /// 8,832 AND at depth 84.
 #[must_use]
@@ -34,10 +34,10 @@ pub fn aes256() -> Circuit {
     aes(8)
 }
 
-/// Eight bits, the most significant first.
+/// A byte as eight bits, the most significant first.
 type Byte<'b> = [Bit<'b>; 8];
 
-/// The AES with a key of `key_words` 32-bit words.
+/// Returns the circuit of AES with a key of `key_words` 32-bit words.
 fn aes(key_words: usize) -> Circuit {
     fixed(Builder::build(|b| {
         let key = to_bytes(&b.input_word(32 * key_words));
@@ -93,7 +93,7 @@ fn add_round_key<'b>(state: &mut [Byte<'b>], key: &[Byte<'b>]) {
     }
 }
 
-/// Row `r` of the column-major state moves left by `r`.
+/// Rotates row `r` of the column-major state left by `r`.
 fn shift_rows<'b>(state: &[Byte<'b>]) -> Vec<Byte<'b>> {
     (0..16).map(|i| state[(i + 4 * (i % 4)) % 16]).collect()
 }
@@ -112,7 +112,7 @@ fn mix_columns<'b>(state: &[Byte<'b>]) -> Vec<Byte<'b>> {
     mixed
 }
 
-/// Multiplies by x modulo x^8 + x^4 + x^3 + x + 1.
+/// Multiplies by x in GF(2^8), modulo x^8 + x^4 + x^3 + x + 1.
 fn double(a: Byte<'_>) -> Byte<'_> {
     let [a7, a6, a5, a4, a3, a2, a1, a0] = a;
     [a6, a5, a4, a3 ^ a7, a2 ^ a7, a1, a0 ^ a7, a7]

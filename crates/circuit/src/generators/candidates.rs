@@ -1,57 +1,57 @@
-//! The minimum of many candidate values held by two parties: the shape of the MinCut benchmark of
+//! The minimum of many candidate values held by two parties: the MinCut benchmark of
 //! *Transputation*.
 
 use super::{GeneratorError, check};
 use crate::{Bit, Builder, Circuit, Word};
 
-/// The most input bits that [`min_of_candidates`] takes in all.
+/// The largest sum of the input widths of [`min_of_candidates`], in bits.
 pub const MAX_CANDIDATE_BITS: usize = 1 << 22;
 
-/// In which order the candidates are compared.
+/// The order in which the candidates are compared.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum MinimumShape {
-    /// A balanced tree: many comparisons are independent of one another.
+    /// A balanced tree, in which many comparisons are independent of each other.
     #[default]
     Tree,
-    /// One after the other: few wires are live at a time.
+    /// One comparison after the other, with few live wires.
     Chain,
 }
 
-/// How many XOR gates a comparison step spends.
+/// The number of XOR gates per comparison.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum XorProfile {
-    /// As few as possible: `(4 w - 2)(N - 1)`.
+    /// The minimum: `(4 w - 2)(N - 1)` XOR for `N` candidates of `w` bits.
     #[default]
     Lean,
-    /// As many as the circuit measured in *Transputation*, `(5 w + 1)(N - 1) + w + 1`: 2,524,920 for
-    /// 25,000 candidates of 20 bits. It computes the same function; the surplus gates are there
-    /// for comparisons under garbling schemes in which XOR is not free.
+    /// The count of the circuit measured in *Transputation*: `(5 w + 1)(N - 1) + w + 1`, which is
+    /// 2,524,920 for 25,000 candidates of 20 bits. The function is the same. The extra gates make
+    /// comparisons fair for garbling schemes in which XOR is not free.
     Paper,
 }
 
-/// Choices for [`min_of_candidates`].
+/// Options of [`min_of_candidates`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CandidatesOptions {
-    /// In which order candidates are compared; a tree by default.
+    /// The order in which candidates are compared; a tree by default.
     pub shape: MinimumShape,
-    /// How many XOR gates are spent; as few as possible by default.
+    /// The number of XOR gates per comparison; the minimum by default.
     pub xor: XorProfile,
 }
 
-/// Computes the minimum of `count` unsigned numbers of `width` bits.
+/// Returns a circuit that computes the minimum of `count` unsigned numbers of `width` bits.
 ///
-/// Input value 0 holds the first `count / 2` candidates (the garbler's, as a rule), value 1 the
-/// others, each one candidate after the other from wire 0 on, least significant bit first:
-/// the candidates 1, 2 and 3 of 4 bits are values `1` and `32`
-/// for [`Bits::from_hex`](crate::Bits::from_hex). Output value 0 is the minimum.
+/// Input value 0 holds the first `count / 2` candidates, which are usually the garbler's, and input
+/// value 1 holds the others. Candidates are concatenated from wire 0 on, least significant bit
+/// first. For example, the candidates 1, 2 and 3 of 4 bits are the values `1` and `32` for
+/// [`Bits::from_hex`](crate::Bits::from_hex). Output value 0 is the minimum.
 ///
-/// `2 w (N - 1)` AND, and `(4 w - 2)(N - 1)` XOR in the lean profile.
+/// The circuit has `2 w (N - 1)` AND, and `(4 w - 2)(N - 1)` XOR with [`XorProfile::Lean`].
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] unless there are 2 candidates of 1 bit or more and
-/// at most [`MAX_CANDIDATE_BITS`] bits in all.
+/// [`GeneratorError::OutOfRange`] unless there are at least 2 candidates of at least 1 bit and at
+/// most [`MAX_CANDIDATE_BITS`] bits in total.
 pub fn min_of_candidates(
     count: usize,
     width: usize,
@@ -87,8 +87,8 @@ fn reduce<'b>(
     match shape {
         MinimumShape::Tree => {
             while level.len() > 1 {
-                level = (level.chunks(BLOCK))
-                    .map(|block| smallest_of(block, &step))
+                level = (level.chunks(BLOCK_CANDIDATES))
+                    .map(|block| block_minimum(block, &step))
                     .collect();
             }
             level.swap_remove(0)
@@ -100,12 +100,13 @@ fn reduce<'b>(
     }
 }
 
-/// Candidates of which the smallest is found before others are looked at: a power of two, so that the tree is balanced, with
-/// comparisons enough to go side by side, and few enough that what they leave is still in the caches.
-const BLOCK: usize = 512;
+/// Number of candidates per block; the minimum of a block is found before the next block is read. A
+/// power of two keeps the tree balanced. The value gives enough independent comparisons for long
+/// batches, while the intermediate results stay in the caches.
+const BLOCK_CANDIDATES: usize = 512;
 
-/// Returns the minimum, level by level.
-fn smallest_of<'b>(
+/// Returns the minimum of a block, computed in a balanced tree.
+fn block_minimum<'b>(
     candidates: &[Word<'b>],
     step: impl Fn(&Word<'b>, &Word<'b>) -> Word<'b>,
 ) -> Word<'b> {
@@ -121,14 +122,14 @@ fn smallest_of<'b>(
     level.swap_remove(0)
 }
 
-/// A wire that is always 0 but that no folding of constants finds out: 3 XOR.
+/// Returns a wire that is always 0 but that constant folding does not detect: 3 XOR.
 fn hidden_zero<'b>(candidates: &[Word<'b>]) -> Bit<'b> {
     let (p, q) = (candidates[0].bit(0), candidates[1].bit(0));
     p ^ q ^ p ^ q
 }
 
-/// The minimum in `5 w + 1` XOR and `2 w` AND: no difference is used twice, the borrow chain
-/// starts at a wire, and the choice passes through one XOR more.
+/// Returns the minimum with `5 w + 1` XOR and `2 w` AND. No difference is shared, the borrow chain
+/// starts at the wire `zero`, and the choice passes through one extra XOR.
 fn paper_step<'b>(x: &Word<'b>, y: &Word<'b>, zero: Bit<'b>) -> Word<'b> {
     let mut borrow = zero;
     for (x, y) in x.bits().into_iter().zip(y.bits()) {
@@ -138,7 +139,7 @@ fn paper_step<'b>(x: &Word<'b>, y: &Word<'b>, zero: Bit<'b>) -> Word<'b> {
     choice.select(x, y)
 }
 
-/// Adds the `w - 2` XOR that are left to `w + 1`.
+/// Adds `w - 2` XOR gates, which with the 3 of `hidden_zero` are the `w + 1` of the profile.
 fn pad_output<'b>(b: Builder<'b>, minimum: &Word<'b>, zero: Bit<'b>) -> Word<'b> {
     let padded = minimum.width().saturating_sub(2);
     b.word_of(

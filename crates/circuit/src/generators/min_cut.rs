@@ -3,53 +3,56 @@
 use super::{GeneratorError, check};
 use crate::{Bit, Builder, Circuit, Word};
 
-/// The most vertices [`exact_min_cut`] takes: the gates double with each one.
+/// The largest number of vertices of [`exact_min_cut`]; each vertex doubles the number of gates.
 pub const MAX_VERTICES: usize = 16;
 
-/// The widest edge weights [`exact_min_cut`] takes, in bits.
+/// The largest width of edge weights in [`exact_min_cut`], in bits.
 pub const MAX_WEIGHT_BITS: usize = 64;
 
-/// Choices for [`exact_min_cut`].
+/// Options of [`exact_min_cut`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ExactMinCutOptions {
-    /// Each weight is the sum of two numbers, one from each party.
+    /// Whether each weight is the sum of two shares, one from each party.
     pub shared: bool,
-    /// The vertices on one side of a minimum cut are a second output value.
+    /// Whether the vertices on one side of a minimum cut are a second output value.
     pub argmin: bool,
-    /// What is public is folded while the circuit is made: the zeros ahead of a weight and the
-    /// candidate subsets. That saves a few gates against the closed formula below. A
-    /// [`Program`](crate::Program) folds either variant to the same AND gates; with `argmin`, set
-    /// this, because only the folded variant compares the cuts in a tree and so stays shallow.
+    /// Whether public bits, which are the zero padding of the weights and the candidate subsets,
+    /// are folded while the circuit is built. That saves a few gates compared with the formula
+    /// below. A [`Program`](crate::Program) folds both variants to the same AND gates. With
+    /// `argmin`, set this option: only then are the cuts compared in a tree, which keeps the depth
+    /// small.
     pub folded: bool,
 }
 
-/// Computes the weight of the minimum cut of a complete graph of `vertices` vertices whose edges
-/// have unsigned weights of `width` bits; an edge that is not there has weight 0.
+/// Returns a circuit that computes the minimum cut of a complete graph of `vertices` vertices whose
+/// edges have unsigned weights of `width` bits. A missing edge has weight 0.
 ///
-/// Edges `(u, v)` with `u < v` come in lexicographic order: (0,1), (0,2), ..., (1,2), ... Each
-/// weight is `width` bits, least significant first. Without `shared`, input value 0 holds the first
-/// half of the edges, rounded up, and value 1 the others; with it, each of the two values
-/// holds one share for each edge. For the triangle of weights 1, 2, 3 of 4 bits the values are `21`
-/// and `3` for [`Bits::from_hex`](crate::Bits::from_hex).
+/// Edges `(u, v)` with `u < v` are in lexicographic order: (0,1), (0,2), ..., (1,2), ... Each
+/// weight has `width` bits, least significant first. Without `shared`, input value 0 holds the
+/// first half of the edges, rounded up, and input value 1 the others. With `shared`, each of the
+/// two values holds one share per edge. For the triangle of weights 1, 2, 3 of 4 bits, the values
+/// are `21` and `3` for [`Bits::from_hex`](crate::Bits::from_hex).
 ///
-/// Output value 0 is the weight, in `k` bits: as many as the heaviest cut can need. With `argmin`,
-/// output value 1 is the side of such a cut without the last vertex, bit `v` saying
-/// whether vertex `v` belongs to it.
+/// Output value 0 is the weight of the cut, in the `k` bits that the heaviest cut needs. With
+/// `argmin`, output value 1 is the side of such a cut without the last vertex: bit `v` is 1 if
+/// vertex `v` belongs to it.
 ///
-/// All subsets of the first `m = vertices - 1` vertices are tried, each with one subtraction and one
-/// addition of `k` bits, by dynamic programming over
-/// `cut(T + v) = cut(T) + D_v(T)` and `D_v(T + u) = D_v(T) - 2 w(u,v)` for `T < u < v`. That is
+/// The circuit tries all subsets of the first `m = vertices - 1` vertices, by dynamic programming
+/// over `cut(T + v) = cut(T) + D_v(T)` and `D_v(T + u) = D_v(T) - 2 w(u,v)` for `T < u < v`. Each
+/// subset costs one subtraction and one addition of `k` bits. The totals are:
 ///
 /// ```text
-/// AND = m(m-1)(k-1) + (2^m - 1 - m)(2k-3) + (2^m - 2) 2k  [+ width edges if shared]  [+ m(2^m - 2) if argmin]
-/// XOR = m(m-1)(4k-5) + (2^m - 1 - m)(8k-14) + (2^m - 2)(4k-2)  [+ (4 width - 3) edges if shared]
+/// AND = m(m-1)(k-1) + (2^m - 1 - m)(2k-3) + (2^m - 2) 2k
+///       [+ width edges if shared]  [+ m(2^m - 2) if argmin]
+/// XOR = m(m-1)(4k-5) + (2^m - 1 - m)(8k-14) + (2^m - 2)(4k-2)
+///       [+ (4 width - 3) edges if shared]
 /// ```
 ///
-/// and with `folded` fewer: the subset then costs `2^m - 1 - m` AND, not `m(2^m - 2)`.
+/// With `folded` there are fewer: the side then costs `2^m - 1 - m` AND instead of `m(2^m - 2)`.
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] unless `vertices` is from 3 to [`MAX_VERTICES`] and `width` from 1
-/// to [`MAX_WEIGHT_BITS`].
+/// [`GeneratorError::OutOfRange`] unless `vertices` is from 3 to [`MAX_VERTICES`] and `width` is
+/// from 1 to [`MAX_WEIGHT_BITS`].
 pub fn exact_min_cut(
     vertices: usize,
     width: usize,
@@ -77,7 +80,7 @@ pub fn exact_min_cut(
     })?)
 }
 
-/// The weights of all edges, in the width of a cut.
+/// The weights of all edges, padded to the width of a cut.
 struct Weights<'b> {
     vertices: usize,
     edges: Vec<Word<'b>>,
@@ -125,21 +128,21 @@ impl<'b> Weights<'b> {
     }
 }
 
-/// Returns the bits of the heaviest cut there can be: half of the vertices against the others.
+/// Returns the number of bits of the heaviest possible cut, with half of the vertices on each side.
 fn cut_width(vertices: usize, width: usize) -> usize {
     let crossing = (vertices / 2 * vertices.div_ceil(2)) as u128;
     let heaviest = crossing * ((1_u128 << width) - 1);
     (128 - heaviest.leading_zeros()) as usize
 }
 
-/// The weight of every cut, by its side without the last vertex: item `i` is the side whose bits
-/// are `i + 1`.
+/// The weight of every cut. Item `i` is the cut whose side without the last vertex has the bits of
+/// `i + 1`.
 struct Cuts<'b> {
     free_vertices: usize,
     cuts: Vec<Word<'b>>,
 }
 
-/// A cut and its side without the last vertex.
+/// A cut, and its side without the last vertex.
 struct Best<'b> {
     cut: Word<'b>,
     side: Word<'b>,
@@ -150,7 +153,8 @@ impl<'b> Cuts<'b> {
         let free_vertices = weights.vertices - 1;
         let mut cuts: Vec<Word<'b>> = Vec::with_capacity((1 << free_vertices) - 1);
         for v in 0..free_vertices {
-            // What moving v adds to the cut whose side is T, for each T of vertices below v.
+            // The increase of the cut when v joins the side T, for each subset T of the vertices
+            // below v.
             let mut added = Vec::with_capacity(1 << v);
             added.push(weights.degree(v));
             cuts.push(added[0].clone());
@@ -167,7 +171,8 @@ impl<'b> Cuts<'b> {
         }
     }
 
-    /// Compares neighbours first, so that few bits of the sides are ever chosen in secret.
+    /// Compares adjacent subsets first: they agree in their high bits, so few bits of the side need
+    /// an AND.
     fn best_in_tree(self, b: Builder<'b>, argmin: bool) -> Best<'b> {
         let width = if argmin { self.free_vertices } else { 0 };
         let mut level: Vec<Best<'b>> = (self.cuts.into_iter().zip(1_u128..))
@@ -176,8 +181,8 @@ impl<'b> Cuts<'b> {
                 side: b.word(if argmin { side } else { 0 }, width),
             })
             .collect();
-        // Side 0 is no cut: the first block of every level lacks it, so that all other blocks
-        // consist of sides that agree in their high bits.
+        // Side 0 is not a cut. Leaving it out of the first block keeps the other blocks aligned, so
+        // that the sides of a block agree in their high bits.
         let mut first = level.remove(0);
         while !level.is_empty() {
             level = level
@@ -189,7 +194,7 @@ impl<'b> Cuts<'b> {
         first
     }
 
-    /// Compares one after the other and chooses every bit of the sides with one AND.
+    /// Compares the cuts one after the other, with one AND per bit of the side.
     fn best_in_chain(self, b: Builder<'b>, zero: Bit<'b>) -> Best<'b> {
         let mut cuts = self.cuts.into_iter().zip(1_usize..);
         let width = self.free_vertices;
@@ -225,7 +230,7 @@ impl Best<'_> {
     }
 }
 
-/// Returns `x - 2 y` in the width of `x`: bit 0 stays as it is.
+/// Returns `x - 2 y` with the width of `x`; bit 0 is copied.
 fn subtract_doubled<'b>(x: &Word<'b>, y: &Word<'b>) -> Word<'b> {
     let high = x.slice(1..x.width()) - y.slice(0..x.width() - 1);
     x.slice(0..1).concat(&high)

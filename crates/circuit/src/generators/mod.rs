@@ -1,7 +1,7 @@
-//! Circuits made to order: ciphers, hashes, minimum cuts and integer arithmetic.
+//! Parameterized circuits: ciphers, hashes, minimum cuts and integer arithmetic.
 //!
-//! Every generator documents its input and output values, their bit order, and its AND gates. All
-//! are written with the public [`Builder`](crate::Builder).
+//! Every generator documents its input and output values, their bit order, and its number of AND
+//! gates. All generators use the public [`Builder`](crate::Builder).
 
 use std::ops::RangeInclusive;
 
@@ -27,14 +27,14 @@ pub use candidates::{
 pub use min_cut::{ExactMinCutOptions, MAX_VERTICES, MAX_WEIGHT_BITS, exact_min_cut};
 pub use sha256::{MAX_MESSAGE_BYTES, sha256, sha256_compression, sha256_of_parts};
 
-/// Why a circuit cannot be made to order.
+/// The reason why a circuit cannot be generated.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum GeneratorError {
     /// A parameter is outside its range.
     #[error("{parameter} must be from {min} to {max}, not {found}")]
     OutOfRange {
-        /// Name of the parameter, in words.
+        /// The name of the parameter, for error messages.
         parameter: &'static str,
         /// The lowest value allowed.
         min: usize,
@@ -64,9 +64,9 @@ fn check(
     })
 }
 
-/// Unwraps a circuit without parameters.
+/// Unwraps the result of a build that cannot fail.
 fn fixed(circuit: Result<Circuit, CircuitError>) -> Circuit {
-    // Only 2^31 wires make a build fail; a circuit without parameters has the same number each
-    // time, below 200,000, and is built in the tests.
+    // A build fails only at 2^31 wires. Circuits without parameters have fewer than 200,000 wires,
+    // and tests build each of them.
     circuit.expect("a fixed circuit is small")
 }

@@ -1,16 +1,16 @@
-//! SHA-256 (FIPS 180-4): the compression function and whole messages.
+//! SHA-256 (FIPS 180-4): the compression function and the hash of whole messages.
 
 use super::{GeneratorError, check, fixed};
 use crate::{Bit, Builder, Circuit, Word};
 
-/// Compresses one block; input value 0 is the block (512 bits), 1 the state (256 bits), output
-/// value 0 the next state.
+/// Returns the circuit of the SHA-256 compression function. Input value 0 is the block (512 bits),
+/// input value 1 the state (256 bits), output value 0 the next state.
 ///
-/// Wire 0 of each value is the least significant bit of the **last** byte: the value is the hex
-/// text of block, state or digest read as one integer by
-/// [`Bits::from_hex`](crate::Bits::from_hex). The zero block on the zero state gives
-/// `7ca51614...bf0be7a6`. The caller pads and chains; [`sha256`] does both. This is the interface of
-/// the `sha256.txt` that the field passes around.
+/// Wire 0 of each value is the least significant bit of the **last** byte, so
+/// [`Bits::from_hex`](crate::Bits::from_hex) reads the hexadecimal notation of a block, state or
+/// digest. The zero block and the zero state give `7ca51614...bf0be7a6`. The caller pads the
+/// message and chains the blocks; [`sha256`] does both. The widely used circuit file `sha256.txt`
+/// has the same interface.
 ///
 /// 22,397 AND at depth 1,607.
 #[must_use]
@@ -22,28 +22,28 @@ pub fn sha256_compression() -> Circuit {
     }))
 }
 
-/// Hashes a message of a fixed number of bytes; input value 0 is the message (`8 bytes` bits),
-/// output value 0 the digest (256 bits).
+/// Returns a circuit that hashes a message of a fixed number of bytes. Input value 0 is the message
+/// (`8 bytes` bits), output value 0 the digest (256 bits).
 ///
 /// Wire 0 is the least significant bit of the last byte, as in [`sha256_compression`]: input
-/// `616263` ("abc") gives `ba7816bf...f20015ad`. Padding, length and initial state are constants
-/// and fold.
+/// `616263` ("abc") gives `ba7816bf...f20015ad`. The padding, the length and the initial state are
+/// constants and are folded.
 ///
-/// At most 22,397 AND for each block of 64 bytes, the padding of 9 bytes or more included.
+/// At most 22,397 AND per block of 64 bytes, including at least 9 bytes of padding.
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] for more than [`MAX_MESSAGE_BYTES`].
+/// [`GeneratorError::OutOfRange`] if `bytes` is over [`MAX_MESSAGE_BYTES`].
 pub fn sha256(bytes: usize) -> Result<Circuit, GeneratorError> {
     sha256_of_parts(&[bytes])
 }
 
-/// Hashes the concatenation of several inputs, so that each party can contribute a part: input
-/// value `i` has `8 parts[i]` bits and is part `i` of the message, the first part first.
+/// Returns a circuit that hashes the concatenation of several inputs, so that each party can
+/// contribute a part. Input value `i` has `8 parts[i]` bits and is part `i` of the message.
 ///
 /// Bit order and costs are those of [`sha256`]: inputs `6162` and `63` give the digest of "abc".
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] for more than [`MAX_MESSAGE_BYTES`] in all.
+/// [`GeneratorError::OutOfRange`] if the sum of `parts` is over [`MAX_MESSAGE_BYTES`].
 pub fn sha256_of_parts(parts: &[usize]) -> Result<Circuit, GeneratorError> {
     let bytes = parts.iter().fold(0, |sum: usize, &n| sum.saturating_add(n));
     check("message bytes", bytes, 0..=MAX_MESSAGE_BYTES)?;
@@ -68,59 +68,61 @@ pub fn sha256_of_parts(parts: &[usize]) -> Result<Circuit, GeneratorError> {
     })?)
 }
 
-/// The longest message that [`sha256`] takes: 16 KiB, 5.8 million AND gates.
+/// The longest message of [`sha256`], in bytes: 16 KiB take 5.8 million AND gates.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 14;
 
-/// Adds `block` (16 words) to `state` (8 words).
+/// Applies the compression function to `state` (8 words) and `block` (16 words).
 fn compress<'b>(b: Builder<'b>, state: &[Word<'b>], block: &[Word<'b>]) -> Vec<Word<'b>> {
     let mut schedule = block.to_vec();
     for i in 16..64 {
-        let sigma0 = sigma(&schedule[i - 15], [7, 18], Last::Shift(3));
-        let sigma1 = sigma(&schedule[i - 2], [17, 19], Last::Shift(10));
+        let sigma0 = sigma(&schedule[i - 15], [7, 18], LastTerm::Shift(3));
+        let sigma1 = sigma(&schedule[i - 2], [17, 19], LastTerm::Shift(10));
         let terms = [
             schedule[i - 16].clone(),
             sigma0,
             schedule[i - 7].clone(),
             sigma1,
         ];
-        schedule.push(Word::sum(&terms).grounded());
+        schedule.push(Word::sum(&terms).materialize());
     }
     let mut rotated: [Word<'b>; 8] = std::array::from_fn(|i| state[i].clone());
     let mut bc_differ = &state[1] ^ &state[2];
     for (word, &constant) in schedule.iter().zip(&ROUND_CONSTANTS) {
         let [a, b1, c, d, e, f, g, h] = rotated;
-        let sum1 = sigma(&e, [6, 11], Last::Rotate(25));
+        let sum1 = sigma(&e, [6, 11], LastTerm::Rotate(25));
         let choice = &g ^ &(&e & &(&f ^ &g));
-        // The constant is added to the schedule alone, where its low bits save carries.
-        let keyed = (word + &b.word(constant.into(), 32)).grounded();
+        // The constant is added to the schedule word alone, where its trailing zero bits save
+        // carries.
+        let keyed = (word + &b.word(constant.into(), 32)).materialize();
         let t1 = Word::sum(&[h, sum1, choice, keyed]);
-        let sum0 = sigma(&a, [2, 13], Last::Rotate(22));
-        // The majority: b where a = b, else c. This round's a and b are the next one's b and c.
+        let sum0 = sigma(&a, [2, 13], LastTerm::Rotate(22));
+        // The majority is b where a = b, else c. The a and b of this round are the b and c of the
+        // next.
         let ab_differ = &a ^ &b1;
         let majority = &b1 ^ &(&ab_differ & &bc_differ);
         bc_differ = ab_differ;
-        let new_e = (&d + &t1).grounded();
-        let new_a = Word::sum(&[sum0, majority, t1]).grounded();
+        let new_e = (&d + &t1).materialize();
+        let new_a = Word::sum(&[sum0, majority, t1]).materialize();
         rotated = [new_a, a, b1, c, new_e, e, f, g];
     }
     (state.iter().zip(&rotated)).map(|(a, b)| a + b).collect()
 }
 
-/// The last of the three terms of a sigma function.
-enum Last {
+/// The last of the three terms of a sigma function: a rotation or a shift.
+enum LastTerm {
     Rotate(usize),
     Shift(usize),
 }
 
-fn sigma<'b>(word: &Word<'b>, rotations: [usize; 2], last: Last) -> Word<'b> {
+fn sigma<'b>(word: &Word<'b>, rotations: [usize; 2], last: LastTerm) -> Word<'b> {
     let last = match last {
-        Last::Rotate(distance) => word.rotate_right(distance),
-        Last::Shift(distance) => word >> distance,
+        LastTerm::Rotate(distance) => word.rotate_right(distance),
+        LastTerm::Shift(distance) => word >> distance,
     };
     word.rotate_right(rotations[0]) ^ word.rotate_right(rotations[1]) ^ last
 }
 
-/// Cuts a value into 32-bit words, the first word being the most significant.
+/// Splits a value into 32-bit words; the first word is the most significant.
 fn to_words<'b>(value: &Word<'b>) -> Vec<Word<'b>> {
     (0..value.width() / 32)
         .rev()
@@ -132,7 +134,7 @@ fn from_words<'b>(b: Builder<'b>, words: &[Word<'b>]) -> Word<'b> {
     b.word_of(words.iter().rev().flat_map(Word::bits))
 }
 
-/// The first 32 bits of the fractions of the square roots of the first 8 primes.
+/// The first 32 bits of the fractional parts of the square roots of the first 8 primes.
 const INITIAL_STATE: [u32; 8] = [
     0x6a09_e667,
     0xbb67_ae85,
@@ -144,7 +146,7 @@ const INITIAL_STATE: [u32; 8] = [
     0x5be0_cd19,
 ];
 
-/// The first 32 bits of the fractions of the cube roots of the first 64 primes.
+/// The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
 #[rustfmt::skip]
 const ROUND_CONSTANTS: [u32; 64] = [
     0x428a_2f98, 0x7137_4491, 0xb5c0_fbcf, 0xe9b5_dba5, 0x3956_c25b, 0x59f1_11f1, 0x923f_82a4, 0xab1c_5ed5,

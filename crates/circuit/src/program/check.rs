@@ -1,26 +1,26 @@
-//! The invariants of a program, checked.
+//! Checks of the invariants of a program.
 
 use thiserror::Error;
 
 use super::{BatchKind, INVERT, Load, OutputBit, Program};
 use crate::Bits;
 
-/// Which documented invariant a program breaks.
+/// The invariant that a program breaks.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// The batches do not cut the gates, or the loads, into runs of at least one.
+    /// The batch lengths do not add up to the number of gates or loads, or a batch is empty.
     #[error("the batches have {expected} {what} in all and at least one each, not {found}")]
     BatchLengths {
-        /// Gates or loads.
+        /// The items counted: gates or loads.
         what: &'static str,
-        /// How many the program has.
+        /// The number of items of the program.
         expected: usize,
-        /// How many all batches have, or 0 if one is empty.
+        /// The sum of the batch lengths, or 0 if a batch is empty.
         found: u64,
     },
-    /// A batch is of a kind that there is not.
-    #[error("a batch is neither of gates nor of inputs")]
+    /// The kind of a batch is unknown.
+    #[error("the kind of a batch is not XOR, AND or input")]
     UnknownKind,
     /// A load names an input bit that the program does not have.
     #[error("load {load} names input bit {input} of {inputs}")]
@@ -50,22 +50,22 @@ pub enum ProgramError {
         /// The input bit.
         input: u32,
     },
-    /// Two loads of a batch go to the same slot.
+    /// Two loads of a batch use the same slot.
     #[error("load {load} and another load of its batch both use slot {slot}")]
     DependentLoad {
-        /// Position of the second one.
+        /// Position of the second load.
         load: usize,
         /// The slot.
         slot: u32,
     },
-    /// The number of AND or XOR gates is not what the batches say.
+    /// The number of AND or XOR gates differs from the sum of the batch lengths.
     #[error("the batches have {expected} {kind:?} gates, not {found}")]
     Count {
         /// The kind of gate.
         kind: BatchKind,
         /// Gates of that kind in the batches.
         expected: u64,
-        /// Gates of that kind that the program claims.
+        /// The number of gates of that kind in the program's totals.
         found: u64,
     },
     /// A slot is past the number of slots.
@@ -86,10 +86,10 @@ pub enum ProgramError {
         /// The slot.
         slot: u32,
     },
-    /// Two gates of a batch are not independent.
+    /// Two gates of a batch depend on each other.
     #[error("gate {gate} and another gate of its batch both use slot {slot}, which one writes")]
     Dependent {
-        /// Position of the gate that reads it, or of the second that writes it.
+        /// Position of the gate that reads the slot, or of the second gate that writes it.
         gate: usize,
         /// The slot.
         slot: u32,
@@ -100,17 +100,17 @@ pub enum ProgramError {
         /// Position of the gate.
         gate: usize,
     },
-    /// The number of outputs or inputs does not fit their widths.
+    /// The number of outputs, inputs or slots does not match the widths or the gates.
     #[error("there are {expected} {what}, not {found}")]
     Widths {
-        /// What is counted.
+        /// The items counted.
         what: &'static str,
-        /// What the widths say.
+        /// The number expected.
         expected: u64,
-        /// What there is.
+        /// The number found.
         found: u64,
     },
-    /// An output names a slot that holds no label.
+    /// An output uses a slot that holds no label.
     #[error("output bit {bit} names slot {slot}, which holds no label")]
     Output {
         /// Position of the output bit.
@@ -118,30 +118,31 @@ pub enum ProgramError {
         /// The slot.
         slot: u32,
     },
-    /// The digest is not that of the program.
-    #[error("the digest is not that of the program")]
+    /// The digest does not match the program.
+    #[error("the digest does not match the program")]
     Digest,
 }
 
-/// Who wrote a slot that holds no label yet.
-const NOBODY: u32 = 0;
+/// Writer of a slot that holds no label yet.
+const UNWRITTEN: u32 = 0;
 
-/// Number of the first batch. There are fewer than 2^32: less than 2^31 of gates, and no more of inputs.
-const FIRST: u32 = 1;
+/// Number of the first batch. There are fewer than 2^32 batches: fewer than 2^31 of gates, and as
+/// many of inputs.
+const FIRST_BATCH: u32 = 1;
 
 impl Program {
-    /// Checks all documented invariants and the digest, for a program that was not just compiled.
+    /// Checks all documented invariants and the digest of a program from an untrusted source.
     ///
-    /// It takes 4 bytes of memory per slot, and a bit per input bit. That an output's slot still holds the label that was
-    /// meant is no invariant of the program alone and cannot be checked.
+    /// Uses 4 bytes of memory per slot and a bit per input bit. It cannot check that the slot of an
+    /// output still holds the intended label: that depends on the circuit.
     ///
     /// # Errors
-    /// [`ProgramError`], the first invariant that does not hold.
+    /// The [`ProgramError`] of the first invariant that does not hold.
     pub fn check(&self) -> Result<(), ProgramError> {
         self.check_with(self.compute_digest())
     }
 
-    /// Does what [`check`](Self::check) does, with the digest of its encoding.
+    /// Checks the same as [`check`](Self::check), with the digest of the encoding already computed.
     pub(super) fn check_with(&self, digest: [u8; 32]) -> Result<(), ProgramError> {
         self.check_counts()?;
         self.check_slots()?;
@@ -163,7 +164,8 @@ impl Program {
         }
         let inputs = sum(&self.input_widths);
         let slots = u64::from(self.slot_count);
-        // Each slot is written by something; a few bytes could claim memory for any number of them otherwise.
+        // Each slot is written by a gate or a load. Without this limit, a few bytes could claim
+        // memory for any number of slots.
         let used = (self.gates.len() + self.loads.len()) as u64;
         for (what, expected, found) in [
             ("slots at most", used, slots),
@@ -212,11 +214,11 @@ impl Program {
     }
 
     fn check_slots(&self) -> Result<(), ProgramError> {
-        // Which batch wrote each slot last.
-        let mut writers = vec![NOBODY; self.slot_count()];
+        // The number of the batch that last wrote each slot.
+        let mut writers = vec![UNWRITTEN; self.slot_count()];
         let mut loads = Loads::of(self);
         let mut rest = &self.gates[..];
-        for (batch, number) in self.batches.iter().zip(FIRST..) {
+        for (batch, number) in self.batches.iter().zip(FIRST_BATCH..) {
             if batch.kind == BatchKind::Input {
                 loads.check(batch.len as usize, number, &mut writers)?;
                 continue;
@@ -237,7 +239,7 @@ impl Program {
                 }
                 *writer = number;
             }
-            // Whatever the batch writes it must not read, before or after.
+            // No gate of the batch may read a slot that any gate of the batch writes.
             for (gate, operation) in (first..).zip(gates) {
                 if batch.kind == BatchKind::Xor && (operation.a | operation.b) & INVERT != 0 {
                     return Err(ProgramError::InvertedXor { gate });
@@ -245,7 +247,7 @@ impl Program {
                 for slot in [operation.a & !INVERT, operation.b & !INVERT] {
                     let writer = writers.get(slot as usize);
                     match *writer.ok_or_else(|| range(gate, slot))? {
-                        NOBODY => return Err(ProgramError::Undefined { gate, slot }),
+                        UNWRITTEN => return Err(ProgramError::Undefined { gate, slot }),
                         writer if writer == number => {
                             return Err(ProgramError::Dependent { gate, slot });
                         }
@@ -258,7 +260,7 @@ impl Program {
             if let OutputBit::Slot { slot, .. } = *output
                 && writers
                     .get(slot as usize)
-                    .is_none_or(|&writer| writer == NOBODY)
+                    .is_none_or(|&writer| writer == UNWRITTEN)
             {
                 return Err(ProgramError::Output { bit, slot });
             }
@@ -267,11 +269,11 @@ impl Program {
     }
 }
 
-/// The loads that are still to be checked.
+/// The loads that are not yet checked.
 struct Loads<'a> {
     program: &'a Program,
     done: usize,
-    /// The input bits that were loaded.
+    /// The input bits loaded so far.
     seen: Bits,
 }
 
@@ -284,7 +286,7 @@ impl<'a> Loads<'a> {
         }
     }
 
-    /// Checks those of the next batch.
+    /// Checks the loads of the next batch.
     fn check(
         &mut self,
         count: usize,

@@ -1,26 +1,27 @@
-//! From a [`Circuit`] to a [`Program`].
+//! Compiles a [`Circuit`] to a [`Program`].
 
 use super::{OutputBit, Program, fold::Folded, progress, schedule};
 use crate::Circuit;
 
-/// How many gates are put in order at a time, unless fewer make long batches already.
+/// The largest number of gates per window; a window ends earlier if fewer gates already make long
+/// batches.
 ///
-/// Gates move only within their window, so the peak number of slots is at most that of the file's
-/// order plus one window, while a window is long enough to fill batches.
-const WINDOW: usize = 1 << 16;
+/// Gates move only within their window, so the peak number of slots is at most that of the
+/// circuit's order plus one window. The window is long enough to fill batches.
+const MAX_WINDOW_GATES: usize = 1 << 16;
 
 impl Program {
     /// Compiles a circuit.
     ///
-    /// The result depends on the circuit alone. Beyond the circuit and the program this takes
-    /// five bytes of memory per wire.
+    /// The result depends only on the circuit. Compilation uses five bytes of memory per wire in
+    /// addition to the circuit and the program.
     #[must_use]
     pub fn compile(circuit: &Circuit) -> Self {
-        compile(circuit, WINDOW)
+        compile(circuit, MAX_WINDOW_GATES)
     }
 }
 
-/// Compiles with windows of the given number of gates.
+/// Compiles with windows of at most `window` gates.
 pub(super) fn compile(circuit: &Circuit, window: usize) -> Program {
     let folded = Folded::new(circuit);
     let (and_count, xor_count) = (folded.and_count, folded.xor_count);

@@ -1,12 +1,12 @@
-//! The canonical encoding of a program, and its digest, which two parties compare to know that they garble and evaluate
-//! the same one.
+//! The canonical encoding of a program and its digest, which the two parties compare before they
+//! garble and evaluate.
 
-use super::{Batch, BatchKind, OutputBit, Program, ProgramGate, file::GATE};
+use super::{Batch, BatchKind, OutputBit, Program, ProgramGate, file::GATE_BYTES};
 
-/// Names the encoding; changes with it.
+/// Tag of the encoding; changes with every change of the encoding.
 pub(super) const TAG: &[u8; 20] = b"transpute program v4";
 
-/// Takes the words of an encoding.
+/// A destination of the words of an encoding.
 pub(super) trait Sink {
     fn word(&mut self, word: u32);
 
@@ -21,20 +21,21 @@ impl Program {
         hasher.finish()
     }
 
-    /// Writes the canonical encoding, but for its tag.
+    /// Writes the canonical encoding without its tag.
     ///
-    /// The encoding is the 20 bytes of [`TAG`] and then 32-bit little-endian integers:
+    /// The encoding is the 20 bytes of [`TAG`], followed by 32-bit little-endian integers:
     ///
-    /// 1. the number of input values and the width of each, the same for the output values;
+    /// 1. the number of input values and the width of each, and the same for the output values;
     /// 2. the number of slots;
-    /// 3. the number of batches, and for each `4 * len` for XOR, `4 * len + 1` for AND and `4 * len + 2` for inputs;
+    /// 3. the number of batches, and for each `4 * len` for XOR, `4 * len + 1` for AND and `4 * len
+    ///    + 2` for inputs;
     /// 4. the number of loads, and for each `input` and `slot`;
     /// 5. the number of gates, and for each `a`, `b` and `out` with their inversion marks;
     /// 6. for each output bit `2 * slot + invert`, or `2^32 - 2 + bit` for a constant.
     ///
-    /// A count precedes each list (that of the output bits is the sum of the widths), so two
-    /// programs with the same encoding are the same. No number overflows: a program has fewer
-    /// than 2^31 gates and slots, and a batch at most twice as many as a window of the compiler.
+    /// A count precedes each list, and the widths give the number of output bits, so programs with
+    /// the same encoding are equal. No integer overflows: a program has fewer than 2^31 gates and
+    /// slots, and a batch has at most twice as many gates as a window of the compiler.
     pub(super) fn encode(&self, sink: &mut impl Sink) {
         for widths in [&self.input_widths, &self.output_widths] {
             sink.word(widths.len() as u32);
@@ -70,7 +71,7 @@ fn word_of(batch: Batch) -> u32 {
     batch.len << 2 | kind
 }
 
-/// Does the opposite; nothing if there is no such kind.
+/// Decodes a batch; returns `None` for an unknown kind.
 pub(super) fn batch_of(word: u32) -> Option<Batch> {
     let kind = match word & 3 {
         0 => BatchKind::Xor,
@@ -84,17 +85,18 @@ pub(super) fn batch_of(word: u32) -> Option<Batch> {
     })
 }
 
-/// An output bit that is constant, to which its value is added: no slot has so high a number.
+/// The encoding of a constant output bit, plus its value; slot numbers are smaller.
 pub(super) const CONSTANT: u32 = 0xffff_fffe;
 
-/// Collects words, since hashing them one by one costs more than the hash.
+/// Buffers the words, because hashing each word separately would cost more than the hash itself.
 struct Hasher {
     hasher: blake3::Hasher,
     buffer: Vec<u8>,
 }
 
-/// The hash takes the largest power of two of chunks at a time: much less leaves its lanes empty.
-const BUFFER: usize = 1 << 17;
+/// Size of the buffer, in bytes. BLAKE3 hashes a power of two of chunks in parallel, so a much
+/// smaller buffer would leave SIMD lanes unused.
+const BUFFER_BYTES: usize = 1 << 17;
 
 impl Hasher {
     fn new() -> Self {
@@ -102,7 +104,7 @@ impl Hasher {
         hasher.update(TAG);
         Self {
             hasher,
-            buffer: Vec::with_capacity(BUFFER),
+            buffer: Vec::with_capacity(BUFFER_BYTES),
         }
     }
 
@@ -119,7 +121,7 @@ impl Hasher {
 
 impl Sink for Hasher {
     fn word(&mut self, word: u32) {
-        if self.buffer.len() == BUFFER {
+        if self.buffer.len() == BUFFER_BYTES {
             self.flush();
         }
         self.buffer.word(word);
@@ -127,7 +129,7 @@ impl Sink for Hasher {
 
     fn gates(&mut self, gates: &[ProgramGate]) {
         self.flush();
-        for gates in gates.chunks(BUFFER / GATE) {
+        for gates in gates.chunks(BUFFER_BYTES / GATE_BYTES) {
             self.buffer.gates(gates);
             self.flush();
         }

@@ -4,10 +4,10 @@ use super::{BatchKind, INVERT, OutputBit, Program};
 use crate::Bits;
 
 impl Program {
-    /// Computes the outputs in the clear, all output values concatenated.
+    /// Evaluates the program in the clear; the result is the concatenation of all output values.
     ///
     /// # Panics
-    /// If `inputs` has not as many bits as the program has inputs.
+    /// If the length of `inputs` differs from the number of input bits.
     #[must_use]
     pub fn evaluate(&self, inputs: &Bits) -> Bits {
         assert_eq!(inputs.len(), self.input_bits(), "input bits");

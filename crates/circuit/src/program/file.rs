@@ -1,8 +1,8 @@
-//! Programs as bytes: what is kept instead of compiling again.
+//! Stores programs as bytes, to avoid compiling them again.
 //!
-//! The bytes are the canonical encoding, tag included, that the digest is of, and the digest. Reading checks the digest, all
-//! invariants and that nothing is left over, so that damage never becomes a wrong garbling. Bytes that somebody made on
-//! purpose can be those of any program, as a circuit file can.
+//! The bytes are the canonical encoding with its tag, and the digest. Reading checks the digest and
+//! all invariants, and rejects trailing bytes, so a damaged file cannot lead to a wrong garbling.
+//! Like a circuit file, a forged file can hold any valid program.
 
 use std::io::{self, Read};
 
@@ -14,32 +14,33 @@ use super::{
     progress,
 };
 
-const DIGEST: usize = 32;
-pub(super) const GATE: usize = 12;
-const LOAD: usize = 8;
+const DIGEST_BYTES: usize = 32;
+pub(super) const GATE_BYTES: usize = 12;
+const LOAD_BYTES: usize = 8;
 
-/// Why bytes are no program.
+/// The reason why bytes are not a valid program.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// They begin otherwise, as those of another version do.
+    /// The bytes do not start with the tag of this version.
     #[error("these are not the bytes of a compiled program of this version")]
     Tag,
-    /// There are too few or too many.
-    #[error("a list of {expected} does not fit in the {left} bytes that are left")]
+    /// There are too few or too many bytes.
+    #[error("a list of {expected} items does not fit in the remaining {left} bytes")]
     Length {
-        /// What a count says.
+        /// The number of items announced.
         expected: u64,
-        /// Bytes that are left.
+        /// The number of remaining bytes.
         left: usize,
     },
-    /// The program does not keep what programs promise.
+    /// The program breaks an invariant.
     #[error("the program is damaged: {0}")]
     Program(#[from] ProgramError),
 }
 
 impl Program {
-    /// Returns the program as bytes, for [`from_bytes`](Self::from_bytes): 12 per gate, 8 per input bit and some.
+    /// Returns the program as bytes for [`from_bytes`](Self::from_bytes): 12 bytes per gate, 8 per
+    /// input bit, and a small header.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let words = self.input_widths.len()
@@ -48,27 +49,31 @@ impl Program {
             + 2 * self.loads.len()
             + self.outputs.len()
             + 6;
-        let mut bytes =
-            Vec::with_capacity(TAG.len() + 4 * words + GATE * self.gates.len() + DIGEST);
+        let mut bytes = Vec::with_capacity(
+            TAG.len() + 4 * words + GATE_BYTES * self.gates.len() + DIGEST_BYTES,
+        );
         bytes.extend_from_slice(TAG);
         self.encode(&mut bytes);
         bytes.extend_from_slice(&self.digest);
         bytes
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) wrote, and checks it as [`check`](Self::check) does.
+    /// Decodes the bytes of [`to_bytes`](Self::to_bytes) and checks the program as
+    /// [`check`](Self::check) does.
     ///
     /// # Errors
-    /// [`LoadError`].
+    /// [`LoadError`] if the bytes are not a valid program.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
-        // A slice has all the bytes that it is long.
+        // Reading from a slice never fails with an I/O error.
         Self::read(bytes, bytes.len() as u64).unwrap_or(Err(LoadError::Tag))
     }
 
-    /// Does what [`from_bytes`](Self::from_bytes) does with so many bytes of a reader, without having them in memory all at once.
+    /// Does the same as [`from_bytes`](Self::from_bytes) with `length` bytes of a reader, without
+    /// holding all of them in memory.
     ///
     /// # Errors
-    /// That of the reader, which may have fewer bytes; [`LoadError`].
+    /// Any error of the reader, including a premature end; the inner result is [`LoadError`] if the
+    /// bytes are not a valid program.
     pub(crate) fn read(reader: impl Read, length: u64) -> io::Result<Result<Self, LoadError>> {
         match read(reader, length) {
             Ok(program) => Ok(Ok(program)),
@@ -85,9 +90,9 @@ impl Sink for Vec<u8> {
 
     fn gates(&mut self, gates: &[ProgramGate]) {
         let start = self.len();
-        self.resize(start + GATE * gates.len(), 0);
+        self.resize(start + GATE_BYTES * gates.len(), 0);
         for (bytes, gate) in self[start..]
-            .as_chunks_mut::<GATE>()
+            .as_chunks_mut::<GATE_BYTES>()
             .0
             .iter_mut()
             .zip(gates)
@@ -99,7 +104,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Why nothing was read.
+/// The reason why reading failed.
 enum Failure {
     Reader(io::Error),
     Content(LoadError),
@@ -123,29 +128,30 @@ impl From<ProgramError> for Failure {
     }
 }
 
-/// Bytes that are read, hashed and decoded at a time, while the caches have them. The hash takes the largest power of two of
-/// its chunks.
-const PIECE: u64 = 1 << 20;
+/// Number of bytes read, hashed and decoded at a time, while they are in the caches. A power of two
+/// of BLAKE3's chunks uses all SIMD lanes.
+const CHUNK_BYTES: u64 = 1 << 20;
 
-/// What is left to read of an encoding.
+/// The part of an encoding that is not yet read.
 struct Source<R> {
     reader: R,
     hasher: blake3::Hasher,
     left: u64,
-    piece: Vec<u8>,
+    chunk: Vec<u8>,
 }
 
 impl<R: Read> Source<R> {
-    /// Returns the next bytes; at most [`PIECE`], and no more than are left.
+    /// Returns the next `length` bytes, at most [`CHUNK_BYTES`] and at most those left.
     fn bytes(&mut self, length: usize) -> io::Result<&[u8]> {
-        let bytes = &mut self.piece[..length];
+        let bytes = &mut self.chunk[..length];
         self.reader.read_exact(bytes)?;
         self.hasher.update(bytes);
         self.left -= length as u64;
         Ok(bytes)
     }
 
-    /// Returns that many items of `N` bytes. What they claim to be is bounded by what is there before anything is allocated.
+    /// Reads `count` items of `N` bytes. The count is checked against the remaining bytes before
+    /// any allocation.
     fn list<const N: usize, T>(
         &mut self,
         count: u64,
@@ -159,9 +165,9 @@ impl<R: Read> Source<R> {
         let mut length = length.filter(|length| *length <= self.left).ok_or(wrong)?;
         let mut items = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
         while length > 0 {
-            let piece = length.min(PIECE - PIECE % N as u64);
-            length -= piece;
-            items.extend(self.bytes(piece as usize)?.as_chunks().0.iter().map(&item));
+            let chunk = length.min(CHUNK_BYTES - CHUNK_BYTES % N as u64);
+            length -= chunk;
+            items.extend(self.bytes(chunk as usize)?.as_chunks().0.iter().map(&item));
         }
         Ok(items)
     }
@@ -174,19 +180,21 @@ impl<R: Read> Source<R> {
         Ok(self.words(1)?[0])
     }
 
-    fn counted(&mut self) -> Result<Vec<u32>, Failure> {
+    fn counted_words(&mut self) -> Result<Vec<u32>, Failure> {
         let count = self.word()?;
         self.words(count.into())
     }
 }
 
 fn read(reader: impl Read, length: u64) -> Result<Program, Failure> {
-    let left = length.checked_sub(DIGEST as u64).ok_or(LoadError::Tag)?;
+    let left = length
+        .checked_sub(DIGEST_BYTES as u64)
+        .ok_or(LoadError::Tag)?;
     let mut source = Source {
         reader,
         hasher: blake3::Hasher::new(),
         left,
-        piece: vec![0; left.min(PIECE) as usize],
+        chunk: vec![0; left.min(CHUNK_BYTES) as usize],
     };
     if left < TAG.len() as u64 || source.bytes(TAG.len())? != TAG {
         return Err(LoadError::Tag.into());
@@ -197,15 +205,15 @@ fn read(reader: impl Read, length: u64) -> Result<Program, Failure> {
     Ok(program)
 }
 
-/// Decodes all but the digest.
+/// Decodes everything except the digest.
 fn decode(source: &mut Source<impl Read>) -> Result<Program, Failure> {
-    let input_widths = source.counted()?;
-    let output_widths = source.counted()?;
+    let input_widths = source.counted_words()?;
+    let output_widths = source.counted_words()?;
     let slot_count = source.word()?;
-    let batches: Option<Vec<Batch>> = source.counted()?.into_iter().map(batch_of).collect();
+    let batches: Option<Vec<Batch>> = source.counted_words()?.into_iter().map(batch_of).collect();
     let batches = batches.ok_or(ProgramError::UnknownKind)?;
     let loads = source.word()?;
-    let loads = source.list(loads.into(), |load: &[u8; LOAD]| {
+    let loads = source.list(loads.into(), |load: &[u8; LOAD_BYTES]| {
         let words = load.as_chunks().0;
         Load {
             input: u32::from_le_bytes(words[0]),
@@ -213,8 +221,8 @@ fn decode(source: &mut Source<impl Read>) -> Result<Program, Failure> {
         }
     })?;
     let gates = source.word()?;
-    // Spelled out: by a loop over the three this took as long as the check of all slots.
-    let gates = source.list(gates.into(), |gate: &[u8; GATE]| {
+    // The three words are unrolled: with a loop, decoding took as long as the check of all slots.
+    let gates = source.list(gates.into(), |gate: &[u8; GATE_BYTES]| {
         let words = gate.as_chunks().0;
         ProgramGate {
             a: u32::from_le_bytes(words[0]),
@@ -255,7 +263,7 @@ fn decode(source: &mut Source<impl Read>) -> Result<Program, Failure> {
         progress: progress::of(&batches),
         batches,
         outputs,
-        digest: [0; DIGEST],
+        digest: [0; DIGEST_BYTES],
     })
 }
 
@@ -270,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_survives_its_bytes() {
+    fn encoded_programs_decode_to_the_same_program() {
         for name in ["aes128", "sha256", "mul:16"] {
             let program = program(name);
             let bytes = program.to_bytes();
@@ -285,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn no_damage_goes_unnoticed() {
+    fn every_damaged_bit_and_truncation_is_detected() {
         let bytes = program("mul:4").to_bytes();
         for place in 0..bytes.len() {
             let mut damaged = bytes.clone();
@@ -302,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_claimed_is_not_allocated() {
+    fn large_announced_counts_are_not_allocated() {
         for words in [
             &[u32::MAX][..],
             &[0, 0, 1, u32::MAX],
@@ -311,7 +319,7 @@ mod tests {
         ] {
             let mut bytes = TAG.to_vec();
             words.iter().for_each(|&word| bytes.word(word));
-            bytes.extend_from_slice(&[0; DIGEST]);
+            bytes.extend_from_slice(&[0; DIGEST_BYTES]);
             assert!(matches!(
                 Program::from_bytes(&bytes),
                 Err(LoadError::Length { .. })

@@ -1,11 +1,11 @@
-//! Which gates a program needs: constants, copies and inversions folded, dead gates dropped.
+//! Folds constants, copies and inversions, and determines which gates are live.
 
 use std::collections::HashMap;
 
 use crate::{Circuit, Gate, Op, Wire};
 
-/// What a wire carries: a constant, or the label of a *root* wire (an input bit or a gate that is
-/// kept), read as it is or with the opposite meaning.
+/// The value of a wire: a constant, or the value of a *root* wire, possibly inverted. A root is an
+/// input bit or a gate that is kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Value(u32);
 
@@ -34,7 +34,8 @@ impl Value {
         Self(self.0 ^ u32::from(invert))
     }
 
-    /// Returns the exclusive or, `wire` being the gate that computes it unless it folds.
+    /// Returns the XOR of two values; `wire` is the output of the gate that computes it if it does
+    /// not fold.
     fn xor(self, other: Self, wire: Wire) -> Self {
         if self.root() == other.root() {
             Self::ZERO.invert_if(self != other)
@@ -47,7 +48,8 @@ impl Value {
         }
     }
 
-    /// Returns the conjunction, `wire` being the gate that computes it unless it folds.
+    /// Returns the AND of two values; `wire` is the output of the gate that computes it if it does
+    /// not fold.
     fn and(self, other: Self, wire: Wire) -> Self {
         if self.root() == other.root() {
             if self == other { self } else { Self::ZERO }
@@ -63,9 +65,9 @@ impl Value {
 
 /// A circuit's gates after folding.
 pub(super) struct Folded {
-    /// What each wire carries. A gate is kept if it is its own root and its wire is used.
+    /// The value of each wire. A gate is kept if it is its own root and is used.
     pub(super) values: Vec<Value>,
-    /// How often each root is read by kept gates and outputs; 0 for all other wires.
+    /// The number of kept gates and outputs that read each root; 0 for all other wires.
     pub(super) uses: UseCounts,
     pub(super) and_count: u64,
     pub(super) xor_count: u64,
@@ -84,7 +86,8 @@ impl Folded {
         folded
     }
 
-    /// Walks backwards from the outputs, so that only gates with a use count their operands.
+    /// Traverses the gates backwards from the outputs, so that only live gates count as uses of
+    /// their operands.
     fn count_uses(&mut self, circuit: &Circuit) {
         for &wire in circuit.outputs() {
             let value = self.values[wire as usize];
@@ -107,7 +110,7 @@ impl Folded {
     }
 }
 
-/// Computes what each wire carries.
+/// Computes the value of each wire.
 fn fold(circuit: &Circuit) -> Vec<Value> {
     let mut values = Vec::with_capacity(circuit.wire_count() as usize);
     values.extend((0..circuit.input_bits()).map(|wire| Value::new(wire, false)));
@@ -125,10 +128,10 @@ fn fold(circuit: &Circuit) -> Vec<Value> {
     values
 }
 
-/// A counter per wire, in one byte for all but the few wires that are read very often.
+/// A use counter per wire, in one byte except for the few wires with many uses.
 pub(super) struct UseCounts {
     low: Vec<u8>,
-    /// Uses past 255.
+    /// The number of uses over 255.
     excess: HashMap<Wire, u32>,
 }
 
@@ -153,7 +156,7 @@ impl UseCounts {
         }
     }
 
-    /// Takes one use away and says whether it was the last.
+    /// Removes one use; returns whether it was the last.
     pub(super) fn release(&mut self, wire: Wire) -> bool {
         let low = &mut self.low[wire as usize];
         if *low == u8::MAX

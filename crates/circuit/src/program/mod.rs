@@ -1,4 +1,4 @@
-//! A circuit compiled for garbling.
+//! The compiled form of a circuit.
 
 mod check;
 mod compile;
@@ -16,31 +16,34 @@ pub use progress::Progress;
 
 use crate::{Bits, circuit::split_values};
 
-/// Marks an inverted operand of an AND gate in [`ProgramGate::a`] and [`ProgramGate::b`]; the slot
-/// is in the other bits.
+/// Marks an inverted operand of an AND gate in [`ProgramGate::a`] and [`ProgramGate::b`]; the other
+/// bits are the slot.
 pub const INVERT: u32 = 1 << 31;
 
 /// A circuit compiled for garbling.
 ///
-/// What is left of a [`Circuit`](crate::Circuit) is XOR and AND gates over label *slots*:
-/// constants, copies and inversions are folded (an inverted wire is the same label read with the
-/// opposite meaning), gates that reach no output are dropped, and a slot is used again when its
-/// wire is dead. Gates are ordered so that runs of mutually independent gates form [`Batch`]es.
-/// Input bits get slots shortly before they are read, so that labels in use lie close together however many inputs there are.
+/// A program consists of XOR and AND gates over label *slots*. Constants, copies and inversions of
+/// the [`Circuit`](crate::Circuit) are folded: an inverted wire is the same label with the opposite
+/// meaning. Gates that reach no output are dropped, and a slot is reused when its wire is dead.
+/// Gates are ordered so that runs of mutually independent gates form [`Batch`]es. Input bits get
+/// slots shortly before they are read, so that the labels in use stay close together for any number
+/// of inputs.
 ///
 /// # Invariants
-/// * An input bit is in no slot before its [`Load`], and there is one for each bit that a gate or an output reads.
-/// * Within a batch no gate reads or writes a slot that another gate of the batch writes, and no
-///   gate writes a slot that any gate of the batch reads: a kernel may do a batch in any order and
-///   in any grouping.
-/// * Operands of XOR gates never carry [`INVERT`].
-/// * No slot that a load, a gate or an output names is past [`slot_count`](Self::slot_count).
-/// * Slots named by `outputs` keep their label to the end.
-/// * The order of the gates is the order of the garbled tables and a function of the circuit
-///   alone, covered by the digest.
+/// * An input bit that a gate or an output reads has exactly one [`Load`], and it is in no slot
+///   before that.
+/// * Within a batch, no gate reads or writes a slot that another gate of the batch writes, and no
+///   gate writes a slot that any gate of the batch reads. A kernel may therefore process a batch in
+///   any order and in any grouping.
+/// * Operands of XOR gates never have [`INVERT`] set.
+/// * All slots of loads, gates and outputs are below [`slot_count`](Self::slot_count).
+/// * The slots of the outputs keep their labels to the end.
+/// * The order of the gates is the order of the garbled tables. It depends only on the circuit and
+///   is covered by the digest.
 ///
-/// Whatever makes a program sees to them: [`compile`](Self::compile), or [`from_bytes`](Self::from_bytes), which checks. Unsafe
-/// code of kernels relies on the slots and on the operands of XOR gates.
+/// Both constructors guarantee the invariants: [`compile`](Self::compile) by construction, and
+/// [`from_bytes`](Self::from_bytes) by checking them. The unsafe code of the kernels relies on the
+/// ranges of slots and on the operands of XOR gates.
 #[derive(Debug)]
 pub struct Program {
     pub(crate) input_widths: Vec<u32>,
@@ -56,52 +59,52 @@ pub struct Program {
     pub(crate) digest: [u8; 32],
 }
 
-/// One gate over slots. For AND gates [`INVERT`] in an operand means its negation.
+/// A gate over slots. [`INVERT`] in an operand of an AND gate means its negation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ProgramGate {
-    /// Slot of the first operand, with [`INVERT`] perhaps.
+    /// Slot of the first operand, possibly with [`INVERT`].
     pub a: u32,
-    /// Slot of the second operand, with [`INVERT`] perhaps.
+    /// Slot of the second operand, possibly with [`INVERT`].
     pub b: u32,
     /// Slot of the output.
     pub out: u32,
 }
 
-/// Puts an input bit where gates read it.
+/// The assignment of an input bit to a slot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Load {
     /// Position of the bit among all input bits.
     pub input: u32,
-    /// The slot that holds it from there on.
+    /// The slot that holds the bit from this batch on.
     pub slot: u32,
 }
 
-/// What a [`Batch`] consists of.
+/// The kind of operations in a [`Batch`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BatchKind {
     /// XOR gates.
     Xor,
     /// AND gates.
     And,
-    /// Input bits that get their slots.
+    /// Loads of input bits.
     Input,
 }
 
 /// A run of mutually independent gates of one kind, or of loads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Batch {
-    /// The kind of all of them.
+    /// The kind of all operations.
     pub kind: BatchKind,
-    /// How many there are; at least 1.
+    /// The number of operations, at least 1.
     pub len: u32,
 }
 
-/// Where an output bit comes from.
+/// The source of an output bit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OutputBit {
-    /// It does not depend on the inputs.
+    /// A constant, independent of the inputs.
     Constant(bool),
-    /// It is the bit in a slot.
+    /// The value of a slot.
     Slot {
         /// The slot.
         slot: u32,
@@ -129,19 +132,19 @@ impl Program {
         self.input_widths.iter().map(|&width| width as usize).sum()
     }
 
-    /// Returns how many slots a party needs: the peak number of live wires.
+    /// Returns the number of slots that a party needs: the peak number of live wires.
     #[must_use]
     pub fn slot_count(&self) -> usize {
         self.slot_count as usize
     }
 
-    /// Returns all gates; the [`Program::batches`] of gates cut this slice into runs.
+    /// Returns all gates; the XOR and AND [`batches`](Program::batches) split this slice into runs.
     #[must_use]
     pub fn gates(&self) -> &[ProgramGate] {
         &self.gates
     }
 
-    /// Returns where input bits go, likewise cut by the batches of [`BatchKind::Input`].
+    /// Returns all loads; the batches of [`BatchKind::Input`] split this slice into runs.
     #[must_use]
     pub fn loads(&self) -> &[Load] {
         &self.loads
@@ -153,7 +156,7 @@ impl Program {
         &self.batches
     }
 
-    /// Returns where each output bit comes from, all output values concatenated.
+    /// Returns the source of each output bit, for all output values concatenated.
     #[must_use]
     pub fn outputs(&self) -> &[OutputBit] {
         &self.outputs
@@ -177,10 +180,10 @@ impl Program {
         &self.digest
     }
 
-    /// Cuts concatenated output bits into the output values.
+    /// Splits concatenated output bits into the output values.
     ///
     /// # Panics
-    /// If `bits` has not as many bits as the program has outputs.
+    /// If the length of `bits` differs from the number of output bits.
     #[must_use]
     pub fn split_outputs(&self, bits: &Bits) -> Vec<Bits> {
         split_values(&self.output_widths, bits)

@@ -1,23 +1,23 @@
-//! How far a program is at every so many batches, so that whoever cuts it need not walk over all of them.
+//! Running totals at every 64th batch, so that splitting a program does not traverse all batches.
 
 use super::{Batch, BatchKind, Program};
 
-/// What comes before some batch.
+/// The totals of all batches before a given batch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Progress {
-    /// Gates of either kind.
+    /// XOR and AND gates.
     pub gates: u64,
     /// AND gates.
     pub ands: u64,
-    /// Input bits that have got their slots.
+    /// Input bits loaded.
     pub loads: u64,
 }
 
 impl Progress {
-    /// Batches from one entry of [`Program::progress`] to the next.
+    /// Number of batches between two entries of [`Program::progress`].
     pub const STRIDE: usize = 64;
 
-    /// Adds a batch.
+    /// Adds the counts of a batch.
     fn pass(&mut self, batch: &Batch) {
         let len = u64::from(batch.len);
         match batch.kind {
@@ -31,7 +31,7 @@ impl Progress {
     }
 }
 
-/// Returns what comes before each [`Progress::STRIDE`]th of the batches, from the first on.
+/// Returns the totals before every [`Progress::STRIDE`]th batch, starting with the first batch.
 pub(super) fn of(batches: &[Batch]) -> Vec<Progress> {
     let mut progress = Progress::default();
     batches
@@ -45,7 +45,7 @@ pub(super) fn of(batches: &[Batch]) -> Vec<Progress> {
 }
 
 impl Program {
-    /// Returns what comes before batch `i * Progress::STRIDE` as entry `i`, for all that there are.
+    /// Returns the running totals; entry `i` has the totals before batch `i * Progress::STRIDE`.
     #[must_use]
     pub fn progress(&self) -> &[Progress] {
         &self.progress
@@ -58,7 +58,7 @@ mod tests {
     use crate::catalogue;
 
     #[test]
-    fn entries_sum_up_what_is_before_them() {
+    fn entries_are_the_totals_of_all_earlier_batches() {
         for name in ["div:64", "aes128", "add:1"] {
             let program = Program::compile(&catalogue::named(name).unwrap());
             let batches = program.batches();

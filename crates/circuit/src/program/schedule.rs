@@ -1,4 +1,4 @@
-//! The order of a program's gates, and the slots of their labels.
+//! Orders a program's gates and assigns slots to their labels.
 
 use super::{
     Batch, BatchKind, INVERT, Load, ProgramGate,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{Circuit, Wire};
 
-/// The outcome of [`schedule`].
+/// The result of [`schedule`].
 pub(super) struct Scheduled {
     pub(super) gates: Vec<ProgramGate>,
     pub(super) loads: Vec<Load>,
@@ -16,7 +16,7 @@ pub(super) struct Scheduled {
     pub(super) places: Places,
 }
 
-/// Orders the gates window by window and gives each wire a slot.
+/// Orders the gates window by window and assigns a slot to each wire.
 pub(super) fn schedule(circuit: &Circuit, folded: Folded, window: usize) -> Scheduled {
     let mut emitter = Emitter {
         gates: Vec::with_capacity((folded.and_count + folded.xor_count) as usize),
@@ -31,7 +31,7 @@ pub(super) fn schedule(circuit: &Circuit, folded: Folded, window: usize) -> Sche
         highest: 0,
     };
     for input in 0..circuit.input_bits() {
-        emitter.places.set(input, NOWHERE);
+        emitter.places.set(input, UNPLACED);
     }
     let mut pending = Window::default();
     for (wire, gate) in (circuit.input_bits()..).zip(circuit.gates()) {
@@ -63,26 +63,27 @@ pub(super) fn schedule(circuit: &Circuit, folded: Folded, window: usize) -> Sche
     }
 }
 
-/// The place of an input bit that nothing has read yet, and of one that the window at hand reads. No slot has so high a number.
-const NOWHERE: u32 = INVERT - 2;
+/// The place of an input bit that no gate has read yet; slot numbers are smaller.
+const UNPLACED: u32 = INVERT - 2;
+/// The place of an input bit that a gate of the current window reads first.
 const WANTED: u32 = INVERT - 3;
 
-/// Where the label of each wire is.
+/// The current location of each wire's label.
 pub(super) struct Places {
-    /// For a root: before its window nothing of interest, in its window its position there, then
-    /// its slot, in the place of the root; the inversion stays. For other wires what they carry.
+    /// For a root: its position in the window while its gate is pending, then its slot, in place of
+    /// the root; the inversion is unchanged. For other wires: their folded value.
     values: Vec<Value>,
-    /// Uses that are still to come.
+    /// Uses by gates and outputs that are not yet emitted.
     uses: UseCounts,
-    /// The wires below are inputs.
+    /// The number of input bits; lower wires are inputs.
     inputs: u32,
 }
 
 impl Places {
-    /// Returns what a wire carries, which some gate or output has still to read.
+    /// Returns the value of a wire that a later gate or output reads.
     ///
-    /// A root that is still to be read has uses and other wires have none: this tells the two
-    /// apart without a table.
+    /// A root that is still to be read has uses left and other wires have none, which distinguishes
+    /// the two without a table.
     pub(super) fn resolve(&self, wire: Wire) -> Value {
         let value = self.values[wire as usize];
         if self.uses.is_used(wire) {
@@ -92,15 +93,15 @@ impl Places {
         }
     }
 
-    /// Notes a root that is read if it is an input bit that is in no slot yet.
+    /// Records a root that is read if it is an input bit without a slot.
     pub(super) fn want(&mut self, root: Wire, wanted: &mut Vec<Wire>) {
-        if root < self.inputs && self.slot(root) == NOWHERE {
+        if root < self.inputs && self.slot(root) == UNPLACED {
             self.set(root, WANTED);
             wanted.push(root);
         }
     }
 
-    /// Returns the slot of a root, whose gate was emitted.
+    /// Returns the slot of a root whose gate was emitted.
     pub(super) fn slot(&self, root: Wire) -> u32 {
         self.values[root as usize].root()
     }
@@ -119,17 +120,17 @@ pub(super) struct Emitter {
     batches: Vec<Batch>,
     slots: Slots,
     pub(super) places: Places,
-    /// The highest slot that a gate reads.
+    /// The highest slot that any gate reads.
     highest: u32,
 }
 
 impl Emitter {
-    /// Gives input bits their slots.
+    /// Assigns slots to input bits.
     pub(super) fn load(&mut self, inputs: &mut Vec<Wire>) {
         if inputs.is_empty() {
             return;
         }
-        // Neighbours are made or read together.
+        // Adjacent input bits are usually produced and read together.
         inputs.sort_unstable();
         self.batches.push(Batch {
             kind: BatchKind::Input,
@@ -162,31 +163,32 @@ impl Emitter {
             });
             self.places.set(wire, out);
         }
-        // Only now, so that no gate of the batch writes what another reads.
+        // Slots are freed only after the loop, so that no gate of the batch writes what another one
+        // reads.
         for root in gates.flat_map(|gate| [gate.a & !INVERT, gate.b & !INVERT]) {
             if self.places.uses.release(root) {
-                self.slots.give_back(self.places.slot(root));
+                self.slots.free(self.places.slot(root));
             }
         }
     }
 }
 
-/// The slots that hold no label; the one freed last is handed out first, being warm in the cache.
+/// The free slots; the slot freed last is reused first, because it is likely to be in the cache.
 #[derive(Default)]
 struct Slots {
-    free: Vec<u32>,
+    unused: Vec<u32>,
     count: u32,
 }
 
 impl Slots {
     fn take(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
+        self.unused.pop().unwrap_or_else(|| {
             self.count += 1;
             self.count - 1
         })
     }
 
-    fn give_back(&mut self, slot: u32) {
-        self.free.push(slot);
+    fn free(&mut self, slot: u32) {
+        self.unused.push(slot);
     }
 }

@@ -1,4 +1,4 @@
-//! The order of the gates of one window.
+//! Orders the gates of one window.
 
 use super::{
     BatchKind, INVERT,
@@ -6,31 +6,38 @@ use super::{
 };
 use crate::{Op, Wire};
 
-/// AND gates run only at ticks that are multiples of this.
+/// AND gates run only at ticks that are multiples of this number.
 ///
-/// Every gate runs as early as its operands allow, on a clock where each takes one tick, and gates
-/// of one kind that run at the same tick make a batch. If AND gates could start at any tick, those
-/// of parallel carry chains would spread over all of them, a few each; waiting for the next
-/// multiple brings them together. With 3 an AND and the XOR gates up to two deep that lead to the
-/// next AND, as in an adder, lose no time. Measured in gates that are in batches of 8 or more, AND
-/// and XOR: SHA-256 98 % and 99 %, a 64-bit multiplier 97 % and 96 %; without waiting 15 % and
-/// 99 %, 83 % and 98 %; with the fewest batches of AND gates instead 99 % and 65 %, 99 % and 49 %.
+/// Every gate runs as early as its operands allow, on a clock where each gate takes one tick. Gates
+/// of one kind that run at the same tick form a batch. If AND gates could start at any tick, the
+/// ANDs of parallel carry chains would spread over all ticks, a few at each. Waiting for the next
+/// multiple of 3 groups them. A period of 3 delays nothing in an adder, where at most two XOR gates
+/// separate successive ANDs.
+///
+/// Measured: percentage of AND gates and of XOR gates in batches of 8 or more.
+///
+/// | period | SHA-256 | 64-bit multiplier |
+/// | --- | --- | --- |
+/// | 3 | 98, 99 | 97, 96 |
+/// | 1 (no waiting) | 15, 99 | 83, 98 |
+/// | fewest AND batches | 99, 65 | 99, 49 |
 const AND_PERIOD: u32 = 3;
 
-/// The fewest gates of a window that ends early.
-const MIN_GATES: usize = 2048;
+/// The smallest number of gates at which a window may end early.
+const MIN_WINDOW_GATES: usize = 2048;
 
-/// How many gates a window that ends early has for each of its times, in a program of few slots and of more.
+/// Average number of gates per batch at which a window ends early, for programs with at most
+/// [`FEW_SLOTS`] slots and for those with more.
 ///
-/// Long batches are worth more than short ways as long as the labels are in the caches; with those of eight instances half a
-/// mebibyte is where that ends. MinCut, eight side by side, then needs half the slots (6,754 instead of 13,499) and a seventh less
-/// time; alone it takes a twentieth longer.
-const WIDE: [usize; 2] = [32, 16];
+/// Longer batches are better only while the labels fit in the caches, which ends at about half a
+/// mebibyte for eight instances. Measured with MinCut: eight instances in parallel use half the
+/// slots (6,754 instead of 13,499) and 14 % less time; a single instance takes 5 % more time.
+const GATES_PER_BATCH: [usize; 2] = [32, 16];
 
-/// The most slots that are few.
+/// The largest number of slots for which the labels of eight instances fit in the caches (512 KiB).
 const FEW_SLOTS: u32 = 4096;
 
-/// A gate whose operands are roots, perhaps with [`INVERT`].
+/// A gate that is not yet emitted; its operands are roots, possibly with [`INVERT`].
 #[derive(Clone, Copy)]
 pub(super) struct Pending {
     pub(super) a: u32,
@@ -38,21 +45,21 @@ pub(super) struct Pending {
     pub(super) wire: Wire,
 }
 
-/// Gates that are put in order together.
+/// The gates that are ordered together.
 #[derive(Default)]
 pub(super) struct Window {
-    /// The wire of the first gate; operands below are in slots already.
+    /// The output wire of the first gate; lower roots already have slots.
     first: Wire,
     gates: Vec<Pending>,
-    /// Input bits that are read here first.
+    /// Input bits that are first read in this window.
     pub(super) inputs: Vec<Wire>,
-    /// For each gate twice its tick, plus 1 for AND.
+    /// For each gate, twice its tick, plus 1 for AND.
     times: Vec<u32>,
-    /// One more than the largest of `times`.
+    /// The largest item of `times`, plus one.
     end: u32,
-    /// Positions of the gates by time.
+    /// Indices of the gates, sorted by time.
     order: Vec<u32>,
-    /// For each time the end of its gates in `order`.
+    /// For each time, the end of its gates in `order`.
     ends: Vec<u32>,
 }
 
@@ -62,14 +69,15 @@ impl Window {
         self.gates.len()
     }
 
-    /// Says whether there are gates enough for long batches, in a program that has come to so many slots. More gates would then
-    /// only spread the labels of a batch over more memory than the caches hold.
+    /// Returns whether there are enough gates for long batches, given the number of slots used so
+    /// far. More gates would only spread the labels of a batch over more memory than the caches
+    /// hold.
     pub(super) fn is_wide(&self, slots: u32) -> bool {
-        let wide = WIDE[usize::from(slots > FEW_SLOTS)];
-        self.len() >= MIN_GATES && self.len() >= wide * self.end as usize
+        let wide = GATES_PER_BATCH[usize::from(slots > FEW_SLOTS)];
+        self.len() >= MIN_WINDOW_GATES && self.len() >= wide * self.end as usize
     }
 
-    /// Adds a gate, all of whose operands came before.
+    /// Adds a gate; its operands must have been added before.
     pub(super) fn push(&mut self, op: Op, operands: [Wire; 2], wire: Wire, places: &mut Places) {
         let is_and = op == Op::And;
         if self.gates.is_empty() {
@@ -96,7 +104,7 @@ impl Window {
         self.times.push(time);
     }
 
-    /// Emits all gates and becomes empty.
+    /// Emits all gates and empties the window.
     pub(super) fn flush(&mut self, emitter: &mut Emitter) {
         self.sort();
         emitter.load(&mut self.inputs);
@@ -117,7 +125,7 @@ impl Window {
         self.end = 0;
     }
 
-    /// Sorts the gates by time, those of the same time staying in order.
+    /// Sorts the gates by time; the sort is stable.
     fn sort(&mut self) {
         self.ends.clear();
         self.ends.resize(self.end as usize, 0);

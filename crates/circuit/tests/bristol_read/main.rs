@@ -1,7 +1,8 @@
-//! What the reader of circuit files takes, and what it refuses, where and why.
+//! Tests of which circuit files the reader accepts, and of the position and error of those it
+//! rejects.
 
-mod refused;
-mod taken;
+mod accepted;
+mod rejected;
 
 use std::io::{self, Read};
 
@@ -16,7 +17,7 @@ fn parse(text: &str) -> Result<bristol::Parsed, BristolError> {
     bristol::read(text.as_bytes(), text.len() as u64, &Limits::default())
 }
 
-/// Yields one byte at a time, each after an interruption.
+/// A source that yields one byte at a time, each after an interrupted read.
 struct Trickle<'a> {
     bytes: &'a [u8],
     interrupted: bool,

@@ -5,7 +5,7 @@ use transpute::{
     auto::registry,
     transport::{
         Listener as _,
-        auto::{AutoListener, AutoOptions, Offer},
+        auto::{AutoListener, Offer},
     },
 };
 
@@ -18,11 +18,9 @@ pub(super) fn respond(args: &Args, address: &str) -> Result<(), Failure> {
     let offer = (args.offer.clone()).unwrap_or_else(|| Offer::of_registry(&registry()));
     let failed = |error| Failure::from(Error::from(error));
     let responding = async {
-        let options = AutoOptions::default();
-        let mut listener =
-            AutoListener::bind_among(address, &security, offer, options, &registry())
-                .await
-                .map_err(failed)?;
+        let mut listener = AutoListener::bind_among(address, &security, offer, &registry())
+            .await
+            .map_err(failed)?;
         output::note(format!("listening on {}", listener.local_address()));
         loop {
             match listener.next_visit().await.map_err(failed)? {

@@ -214,7 +214,7 @@ fn sources_that_would_take_everything_are_stopped() {
         "--max-seconds",
         "60",
         3,
-        "large.garble.rs: the compiler of the language fails: attempt to divide by zero",
+        "large.garble.rs: the compiler of the language failed: attempt to divide by zero",
     );
 }
 

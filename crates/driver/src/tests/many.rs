@@ -1,4 +1,4 @@
-//! Connections for many runs.
+//! Tests of connections for many runs.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use transpute_session::{
 use super::Setup;
 use crate::{ConnectionHandle, Driven, DriverOptions, Running, drive_over};
 
-/// Short times, so that silence is noticed soon.
+/// Short timeouts, so that the tests detect silence quickly.
 const OPTIONS: DriverOptions = DriverOptions {
     silence_limit: Duration::from_millis(2000),
     sign_of_life: Duration::from_millis(100),
@@ -105,7 +105,7 @@ async fn a_prepared_run_waits_for_its_inputs() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_cancels_its_run_alone() {
+async fn a_dropped_call_cancels_only_its_run() {
     let [(left, left_end), (right, right_end)] = sides(1 << 20);
     let setup = setup(500);
     drop(start(&left, Role::Garbler, &setup));

@@ -1,4 +1,4 @@
-//! The driver over in-memory streams.
+//! Tests of the driver over in-memory streams.
 
 mod many;
 mod single;
@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use transpute_circuit::{Bits, Circuit, Gate, InputSplit, Op, Program};
 use transpute_session::{Call, Config, FrameKind, HEADER_LEN, Role};
 
-/// Returns a frame with a payload of sevens.
+/// Returns a frame with a payload of bytes of value 7.
 pub(crate) fn frame(kind: FrameKind, len: usize) -> Vec<u8> {
     let mut frame = vec![kind as u8];
     frame.extend_from_slice(&(len as u32).to_le_bytes());
@@ -17,17 +17,17 @@ pub(crate) fn frame(kind: FrameKind, len: usize) -> Vec<u8> {
     frame
 }
 
-/// A computation with the inputs of both sides.
+/// A computation, with the inputs of both sides.
 #[derive(Clone)]
 struct Setup {
     circuit: Circuit,
     config: Config,
-    /// All input bits of each evaluation: eight of the garbler and eight of the evaluator.
+    /// The input bits of each evaluation: eight of the garbler, then eight of the evaluator.
     inputs: Vec<Bits>,
 }
 
 impl Setup {
-    /// A chain of ANDs and XORs.
+    /// Returns a chain of AND and XOR gates.
     fn chain(ands: u32, evaluations: usize) -> Self {
         let inputs = 16;
         let mut gates = Vec::new();

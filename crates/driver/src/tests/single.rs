@@ -1,4 +1,4 @@
-//! Connections for one run.
+//! Tests of connections for a single run.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,7 +13,7 @@ use transpute_session::{
 use super::Setup;
 use crate::{DriverOptions, Report, run_over, spawn_thread};
 
-/// Short times, so that silence is noticed soon.
+/// Short timeouts, so that the tests detect silence quickly.
 const OPTIONS: DriverOptions = DriverOptions {
     silence_limit: Duration::from_millis(400),
     sign_of_life: Duration::from_millis(50),
@@ -48,7 +48,7 @@ async fn drive(
 }
 
 #[tokio::test]
-async fn a_session_passes_through_the_narrowest_pipe() {
+async fn a_session_works_over_streams_of_any_capacity() {
     let mut setup = Setup::chain(2000, 20);
     setup.config.output = OutputPolicy::Both;
     setup.config.chunk_len = 1024;
@@ -69,7 +69,7 @@ async fn a_session_passes_through_the_narrowest_pipe() {
 }
 
 #[tokio::test]
-async fn a_peer_that_closes_is_noticed() {
+async fn a_peer_that_closes_is_detected() {
     let setup = Setup::chain(50, 1);
     for role in [Role::Garbler, Role::Evaluator] {
         let (left, right) = duplex(1000);
@@ -83,7 +83,7 @@ async fn a_peer_that_closes_is_noticed() {
 async fn a_silent_peer_is_noticed() {
     let setup = Setup::chain(50, 1);
     for role in [Role::Garbler, Role::Evaluator] {
-        // The peer stays connected, even reads, but says nothing.
+        // The peer stays connected and reads, but sends nothing.
         let (left, mut right) = duplex(1000);
         let reading = tokio::spawn(async move {
             let mut buffer = vec![0; 1000];
@@ -99,7 +99,7 @@ async fn a_silent_peer_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_slow_peer_that_shows_signs_of_life_is_waited_for() {
+async fn a_slow_peer_that_sends_keep_alives_is_not_lost() {
     let setup = Setup::chain(50, 1);
     let (left, mut right) = duplex(1 << 20);
     let slow = async {
@@ -131,13 +131,13 @@ async fn garbage_is_answered_with_an_abort() {
         "{:?}",
         ours.0
     );
-    // An abort of the connection because of a message that is not allowed.
+    // An Abort frame for the connection; the reason is a frame that is not allowed.
     let farewell = [0x31, 5, 0, 0, 0, 0, 0, 0, 0, 1];
     assert!(heard.ends_with(&farewell));
 }
 
 #[tokio::test]
-async fn both_sides_of_a_disagreement_know() {
+async fn both_sides_report_a_disagreement() {
     let ours = Setup::chain(5000, 1);
     let mut theirs = ours.clone();
     theirs.config.chunk_len = 100;

@@ -1,17 +1,17 @@
-//! AES for the instruction sets that have AES rounds.
+//! AES for the instruction sets with AES rounds.
 
 use super::{
     Isa, KeyNumbers, Schedule, TweakNumbers,
-    ahead::KeysAhead,
+    expanded_keys::ExpandedKeys,
     numbered::{KeyCache, encrypt_numbered},
     rounds::{AesRounds, encrypt_keyed, encrypt_scheduled},
 };
 
-/// The keys that were last expanded, of either kind.
+/// The expanded keys of both kinds.
 #[derive(Default)]
 pub(crate) struct Keys {
     numbered: KeyCache,
-    ahead: KeysAhead,
+    tweaked: ExpandedKeys,
 }
 
 impl<I: AesRounds> Isa for I {
@@ -29,12 +29,12 @@ impl<I: AesRounds> Isa for I {
 
     #[inline(always)]
     fn tweaks_ready(self, cache: &Keys, gate: u64) -> usize {
-        cache.ahead.left(gate)
+        cache.tweaked.left(gate)
     }
 
     #[inline(always)]
     fn prepare_tweaks(self, cache: &mut Keys, numbers: TweakNumbers) {
-        cache.ahead.prepare(self, numbers);
+        cache.tweaked.prepare(self, numbers);
     }
 
     #[inline(always)]
@@ -44,7 +44,7 @@ impl<I: AesRounds> Isa for I {
         numbers: TweakNumbers,
         mut blocks: [[I::Reg; N]; B],
     ) -> [[I::Reg; N]; B] {
-        cache.ahead.encrypt_one(self, numbers.gate, &mut blocks);
+        cache.tweaked.encrypt_one(self, numbers.gate, &mut blocks);
         blocks
     }
 

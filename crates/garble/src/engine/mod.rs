@@ -1,13 +1,13 @@
-//! Labels side by side: the vector operations that gate kernels are written in.
+//! Vector operations on labels, which the gate kernels are written in.
 //!
-//! [`Isa`] is one instruction set: registers of one, two or four labels and AES on them. [`Wide`]
-//! puts several registers together, so that one kernel text serves every instruction set. A value
-//! of an `Isa` type is the proof that the CPU has the instructions: it is only made after asking
-//! the CPU, which is what makes its methods safe to call.
+//! [`Isa`] is an instruction set: registers of one, two or four labels, and AES on them. [`Wide`]
+//! groups several registers, so that one kernel works for every instruction set. A value of an
+//! `Isa` type proves that the CPU has the instructions: it can only be constructed after a check,
+//! and that makes its methods safe to call.
 //!
-//! Everything here is `#[inline(always)]`: the intrinsics only become instructions when they are
-//! inlined into the one function per back end that enables the target features (see
-//! [`Dispatch`](crate::dispatch::Dispatch)).
+//! Everything here is `#[inline(always)]`: intrinsics compile to instructions only if they are
+//! inlined into a function that enables the target features. Each back end has one such function;
+//! see [`Dispatch`](crate::dispatch::Dispatch).
 
 #![expect(
     unsafe_code,
@@ -19,7 +19,7 @@ mod aes;
 #[cfg(target_arch = "x86_64")]
 mod aes_ni;
 #[cfg(target_arch = "x86_64")]
-mod ahead;
+mod expanded_keys;
 #[cfg(target_arch = "x86_64")]
 mod numbered;
 mod portable;
@@ -42,23 +42,24 @@ pub(crate) use {
 
 use crate::Label;
 
-/// Most gates a kernel handles together.
+/// The largest number of gates that a kernel processes together.
 pub(crate) const MAX_WIDTH: usize = 8;
 
-/// Slot numbers of one operand of a group of gates; those past the width are unused.
+/// The slots of one operand of a group of gates; entries past the width are unused.
 pub(crate) type Index = [u32; MAX_WIDTH];
 
-/// The vector operations of one instruction set: registers of [`Vectors::LANES`] labels.
+/// The vector operations of an instruction set, on registers of [`Vectors::LANES`] labels.
 ///
-/// "Low" and "high" are the 64-bit halves of every label, bytes 0-7 and 8-15.
+/// The *low* and *high* halves of a label are its bytes 0-7 and 8-15.
 pub(crate) trait Vectors: Copy {
-    /// Labels in a register.
+    /// Number of labels in a register.
     const LANES: usize;
 
-    /// Longest remainder of a batch that is done gate by gate instead of as a padded group.
+    /// The longest remainder of a batch that is processed gate by gate instead of as a padded
+    /// group.
     const NARROW_REST: usize;
 
-    /// Groups of [`MAX_WIDTH`] blocks that are best encrypted together under one key.
+    /// Number of groups of [`MAX_WIDTH`] blocks that are best encrypted together under one key.
     const GROUPS: usize;
 
     /// One register.
@@ -100,21 +101,21 @@ pub(crate) trait Vectors: Copy {
     /// Writes lane `i` to the 16 bytes from `i * stride`.
     fn store(self, reg: Self::Reg, bytes: &mut [u8], stride: usize);
 
-    /// Returns two registers whose lanes take turns: those of the first are the 16 bytes from
-    /// `32 i`, those of the second the 16 bytes from `32 i + 16`.
+    /// Returns two registers with alternating lanes: lane `i` of the first has the 16 bytes from
+    /// `32 i`, lane `i` of the second those from `32 i + 16`.
     #[inline(always)]
     fn load_pairs(self, bytes: &[u8]) -> [Self::Reg; 2] {
         [self.load(bytes, 32), self.load(&bytes[16..], 32)]
     }
 
-    /// Writes what [`Vectors::load_pairs`] reads.
+    /// Writes the bytes that [`Vectors::load_pairs`] reads.
     #[inline(always)]
     fn store_pairs(self, pair: [Self::Reg; 2], bytes: &mut [u8]) {
         self.store(pair[0], bytes, 32);
         self.store(pair[1], &mut bytes[16..], 32);
     }
 
-    /// Swaps lanes `2 i` and `2 i + 1`, of which there are at least two.
+    /// Swaps lanes `2 i` and `2 i + 1`; the register has at least two lanes.
     fn swap_lanes(self, reg: Self::Reg) -> Self::Reg;
 
     fn xor(self, a: Self::Reg, b: Self::Reg) -> Self::Reg;
@@ -124,7 +125,7 @@ pub(crate) trait Vectors: Copy {
     /// Swaps the halves of every lane.
     fn swap(self, reg: Self::Reg) -> Self::Reg;
 
-    /// Puts the low half of `low` into the low half, the low half of `high` into the high half.
+    /// Returns the low half of `low` in the low half and the low half of `high` in the high half.
     fn join_low(self, low: Self::Reg, high: Self::Reg) -> Self::Reg;
 
     /// Multiplies both halves by `x` in GF(2^64) modulo `x^64 + x^4 + x^3 + x + 1`.
@@ -147,7 +148,7 @@ pub(crate) trait Vectors: Copy {
 
     /// Returns bit `i` of `bits`, for each `i` below [`MAX_WIDTH`], as bit `stride * i`.
     ///
-    /// Neither here nor elsewhere is there a branch or a table that depends on the bits.
+    /// Like all operations here, it has no branch and no table lookup that depends on the bits.
     #[inline(always)]
     fn spread(self, bits: u32, stride: u32) -> u64 {
         let mut out = 0;
@@ -168,15 +169,15 @@ pub(crate) trait Vectors: Copy {
     }
 }
 
-/// One instruction set: its vector operations, and AES on its registers.
+/// An instruction set: its vector operations, and AES on its registers.
 ///
-/// The instruction sets that have AES rounds get it from [`AesRounds`](rounds::AesRounds).
+/// Instruction sets with AES rounds get an implementation from [`AesRounds`](rounds::AesRounds).
 pub(crate) trait Isa: Vectors {
-    /// The AES-128 keys that were last expanded.
+    /// The expanded AES-128 keys.
     type Keys: Default;
 
-    /// Encrypts lane `i` of `blocks[k][b][n]` under the key that `numbers` has for the gate
-    /// `n * LANES + i`.
+    /// Encrypts lane `i` of `blocks[k][b][n]` under the key of gate `n * LANES + i` according to
+    /// `numbers`.
     fn encrypt_numbered<const N: usize, const B: usize, const K: usize>(
         self,
         cache: &mut Self::Keys,
@@ -184,14 +185,14 @@ pub(crate) trait Isa: Vectors {
         blocks: [[[Self::Reg; N]; B]; K],
     ) -> [[[Self::Reg; N]; B]; K];
 
-    /// Returns for how many gates from `gate` on the keys of both tweaks are expanded.
+    /// Returns the number of gates from `gate` on for which the keys of both tweaks are expanded.
     fn tweaks_ready(self, cache: &Self::Keys, gate: u64) -> usize;
 
-    /// Expands the keys of the first gate and of some that follow, unless they are there.
+    /// Expands the keys of the first gate and of some following gates, unless they are expanded.
     fn prepare_tweaks(self, cache: &mut Self::Keys, numbers: TweakNumbers);
 
-    /// Encrypts `blocks[b]` of one gate, whose keys are ready: the first of two lanes under the key
-    /// of the first tweak, the second under that of the second.
+    /// Encrypts `blocks[b]` of one gate, whose keys are expanded: the first of two lanes under the
+    /// key of the first tweak, the second under that of the second tweak.
     fn encrypt_ready<const N: usize, const B: usize>(
         self,
         cache: &Self::Keys,
@@ -214,8 +215,8 @@ pub(crate) trait Isa: Vectors {
     ) -> [[Self::Reg; N]; B];
 }
 
-/// Public keys that each serve a run of gates: gate `i` of a group has the key
-/// `start ^ ((gate + i) >> log_gates)`.
+/// Public keys that each serve a number of gates: gate `i` of a group has the key `start ^ ((gate +
+/// i) >> log_gates)`.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyNumbers {
     pub(crate) start: u128,
@@ -223,7 +224,7 @@ pub(crate) struct KeyNumbers {
     pub(crate) log_gates: u32,
 }
 
-/// Public keys that serve one tweak each: the tweak `k`, 0 or 1, of gate `i` of a group has the key
+/// Public keys that each serve one tweak: tweak `k`, 0 or 1, of gate `i` of a group has the key
 /// `start ^ (2 (gate + i) + k)`.
 #[derive(Clone, Copy)]
 pub(crate) struct TweakNumbers {

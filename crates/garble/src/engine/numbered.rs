@@ -1,4 +1,4 @@
-//! Keys of consecutive numbers that each serve several gates.
+//! Keys with consecutive numbers that each serve several gates.
 
 use super::{
     KeyNumbers, MAX_WIDTH, Portable, Vectors,
@@ -8,13 +8,14 @@ use super::{
     },
 };
 
-/// The eleven round keys of AES-128; padded, so that no bound has to be checked.
+/// The eleven round keys of AES-128; padded to 16, so that no bounds check is needed.
 type RoundKeys = [u128; 16];
 
-/// Keys that are expanded together.
+/// Number of keys that are expanded together.
 const CACHED_KEYS: usize = 16;
 
-/// The schedules of the keys `start ^ base`, `start ^ (base + 1)`, ...; public like the keys.
+/// The schedules of the keys `start ^ base`, `start ^ (base + 1)`, ...; they are as public as the
+/// keys.
 pub(crate) struct KeyCache {
     base: Option<u64>,
     schedules: [RoundKeys; CACHED_KEYS],
@@ -49,7 +50,7 @@ impl KeyCache {
         self.base = Some(base);
     }
 
-    /// Stores one round key of each of the keys from the `first` on.
+    /// Stores one round key of each key, starting with key `first`.
     #[inline(always)]
     fn keep<I: AesRounds>(&mut self, isa: I, first: usize, round: usize, keys: [I::Reg; 4]) {
         for (n, key) in keys.into_iter().enumerate() {
@@ -63,7 +64,7 @@ impl KeyCache {
     }
 }
 
-/// Encrypts under keys of consecutive numbers that each serve several gates.
+/// Encrypts under keys with consecutive numbers that each serve several gates.
 #[inline(always)]
 pub(super) fn encrypt_numbered<I: AesRounds, const N: usize, const B: usize, const K: usize>(
     isa: I,
@@ -108,12 +109,12 @@ pub(super) fn encrypt_numbered<I: AesRounds, const N: usize, const B: usize, con
     blocks
 }
 
-/// The round keys of the registers of a group of gates.
+/// The round keys for the registers of a group of gates.
 trait GroupKeys<I: AesRounds> {
     fn round_key(&self, isa: I, round: usize, n: usize) -> I::Reg;
 }
 
-/// The same key everywhere.
+/// The same key for all lanes.
 struct OneKey<'a>(&'a RoundKeys);
 
 impl<I: AesRounds> GroupKeys<I> for OneKey<'_> {
@@ -123,7 +124,7 @@ impl<I: AesRounds> GroupKeys<I> for OneKey<'_> {
     }
 }
 
-/// At most two keys per register, and the lane from which the second one is used.
+/// At most two keys per register, and the lane from which the second key applies.
 struct TwoKeys<'a, const N: usize>([(&'a RoundKeys, &'a RoundKeys, usize); N]);
 
 impl<I: AesRounds, const N: usize> GroupKeys<I> for TwoKeys<'_, N> {
@@ -134,7 +135,7 @@ impl<I: AesRounds, const N: usize> GroupKeys<I> for TwoKeys<'_, N> {
     }
 }
 
-/// Any key for any lane.
+/// An individual key per lane.
 struct Schedules<'a> {
     cache: &'a [RoundKeys; CACHED_KEYS],
     base: u64,
@@ -146,7 +147,7 @@ impl<'a> Schedules<'a> {
     #[inline(always)]
     fn of(&self, lane: usize) -> &'a RoundKeys {
         let number = self.gate.wrapping_add(lane as u64) >> self.log_gates;
-        // Modulo the length, so that no bound has to be checked.
+        // The index is taken modulo the length, so that no bounds check is needed.
         &self.cache[(number - self.base) as usize % CACHED_KEYS]
     }
 }

@@ -1,5 +1,5 @@
-//! One label at a time on any CPU, with the constant-time `aes` crate: the reference for all other
-//! instruction sets.
+//! One label at a time on any CPU, with the constant-time `aes` crate. This is the reference for
+//! all other instruction sets.
 #![expect(
     unsafe_code,
     reason = "it takes the promises that vector code needs, without a need of its own"
@@ -13,11 +13,11 @@ use aes::{
 use super::{Block, Isa, KeyNumbers, Schedule, TweakNumbers, Vectors};
 use crate::Label;
 
-/// Any CPU.
+/// The instruction set of any CPU.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
-/// The key last expanded, with its number.
+/// The last expanded key, with its number.
 pub(crate) type LastKey = Option<(u64, Aes128Enc)>;
 
 const LOW: u128 = u64::MAX as u128;
@@ -51,7 +51,8 @@ impl Vectors for Portable {
 
     #[inline(always)]
     unsafe fn put_first(self, reg: u128, to: &mut [Label], slot: u32) {
-        // SAFETY: the caller says that `slot` is below the length of `to`, which is all that `scatter` needs for one lane.
+        // SAFETY: the caller guarantees that `slot` is below the length of `to`, and a register of
+        // one lane uses one index.
         unsafe { self.scatter(reg, to, &[slot]) }
     }
 

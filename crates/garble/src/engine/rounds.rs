@@ -1,13 +1,13 @@
-//! AES-128 in terms of single rounds, for the instruction sets that have them.
+//! AES-128 in single rounds, for the instruction sets that have them.
 
 use super::{Schedule, Vectors};
 
 /// AES rounds on registers.
 pub(super) trait AesRounds: Vectors {
-    /// Returns [`MIDDLE_ROUNDS`], in a way that the compiler cannot see through.
+    /// Returns [`MIDDLE_ROUNDS`], hidden from the optimizer.
     ///
-    /// It must not unroll the loops over the rounds: it would then move all key schedules ahead of
-    /// all encryptions, and lose the overlap of the two, and most registers.
+    /// It must not unroll the loops over rounds. Otherwise it moves all key schedules before all
+    /// encryptions, which prevents their overlap and spills most registers.
     fn middle_rounds(self) -> usize;
 
     fn encrypt_round(self, block: Self::Reg, key: Self::Reg) -> Self::Reg;
@@ -16,14 +16,14 @@ pub(super) trait AesRounds: Vectors {
 
     /// Derives the next round key; `constant` holds the round constant in every 32-bit word.
     ///
-    /// Byte shuffles and one last AES round do the work of the key-generation instruction, which
-    /// exists for single blocks only and takes ten times as long: with RotWord of the last word in
-    /// all four columns ShiftRows changes nothing, so the round yields SubWord(RotWord(w3)) ^ rcon
-    /// in every column.
+    /// Byte shuffles and one last AES round replace the key-generation instruction, which exists
+    /// only for single blocks and takes ten times as long. All four columns hold RotWord of the
+    /// last word, so ShiftRows has no effect, and the round yields SubWord(RotWord(w3)) ^ rcon in
+    /// every column.
     fn next_round_key(self, key: Self::Reg, constant: Self::Reg) -> Self::Reg;
 
-    /// Returns SubWord(RotWord(w)) ^ constant of every 32-bit word `w`: one byte shuffle, which
-    /// turns every word and undoes ShiftRows, and one last AES round.
+    /// Returns SubWord(RotWord(w)) ^ constant for every 32-bit word `w`, with a byte shuffle and
+    /// one last AES round. The shuffle rotates every word and compensates for ShiftRows.
     fn substitute_words(self, words: Self::Reg, constant: Self::Reg) -> Self::Reg;
 
     /// Returns `word` in every 32-bit word.
@@ -32,30 +32,30 @@ pub(super) trait AesRounds: Vectors {
     /// Returns `a ^ b ^ c`.
     fn xor3(self, a: Self::Reg, b: Self::Reg, c: Self::Reg) -> Self::Reg;
 
-    /// In every lane, takes the four registers as the rows of a matrix of 32-bit words and returns
-    /// its columns.
+    /// Transposes, in every lane, the 4x4 matrix of 32-bit words whose rows are the four registers.
     fn transpose(self, rows: [Self::Reg; 4]) -> [Self::Reg; 4];
 
-    /// Returns both arguments as they are, but keeps the compiler from moving what is done with
-    /// `rows` ahead of what `first` takes.
+    /// Returns both arguments unchanged, and keeps the compiler from moving operations on `rows`
+    /// before those that compute `first`.
     fn in_order(self, first: Self::Reg, rows: [Self::Reg; 4]) -> (Self::Reg, [Self::Reg; 4]);
 
-    /// Returns `first` in the lanes before `split`, of which there is one at least, and `second` in the others. Where no lanes
-    /// are left for `second` it is the same as `first`.
+    /// Returns `first` in the lanes before `split`, which is at least 1, and `second` in the
+    /// others. If `split` is the number of lanes or more, the caller passes `second` equal to
+    /// `first`.
     fn splat_split(self, first: u128, second: u128, split: usize) -> Self::Reg;
 }
 
-/// Rounds between the first exclusive or and the last round.
+/// Number of rounds between the initial XOR and the last round.
 pub(super) const MIDDLE_ROUNDS: usize = 9;
 
-/// FIPS-197, section 5.2: the round constants; padded like the keys.
+/// The round constants (FIPS-197, section 5.2); padded like the keys.
 pub(super) const ROUND_CONSTANTS: [u32; 16] = [
     0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36, 0, 0, 0, 0, 0, 0,
 ];
 
-/// Shuffles bytes within 128-bit lanes for [`AesRounds::substitute_words`]. Byte `4 c + r` is row
-/// `r` of column `c` (FIPS-197, section 3.4); it is taken from row `r + 1`, as RotWord does, and
-/// from column `c - r`, because ShiftRows then moves it back by `r` columns.
+/// The byte shuffle within 128-bit lanes for [`AesRounds::substitute_words`]. Byte `4 c + r` is row
+/// `r` of column `c` (FIPS-197, section 3.4). It is taken from row `r + 1`, as in RotWord, and from
+/// column `c - r`, because ShiftRows then moves it back by `r` columns.
 pub(super) const TURN_WORDS: [u8; 16] = {
     let mut bytes = [0; 16];
     let mut at = 0;
@@ -67,7 +67,7 @@ pub(super) const TURN_WORDS: [u8; 16] = {
     bytes
 };
 
-/// The constant that a round key is made with, from 0 for the first that is not the key itself.
+/// Returns the constant for deriving round key `round + 1`.
 #[inline(always)]
 fn round_constant<I: AesRounds>(isa: I, round: usize) -> I::Reg {
     isa.splat_words(ROUND_CONSTANTS[round % ROUND_CONSTANTS.len()])
@@ -75,8 +75,8 @@ fn round_constant<I: AesRounds>(isa: I, round: usize) -> I::Reg {
 
 /// Expands all keys and encrypts under them, `B` blocks for each of `K * N` registers of keys.
 ///
-/// Four registers at a time share the work of their key schedules, see [`next_rows`]; the rest goes
-/// key by key.
+/// Groups of four registers share the work of their key schedules, see [`next_rows`]; the remaining
+/// registers are processed one by one.
 #[inline(always)]
 pub(super) fn encrypt_keyed<I: AesRounds, const N: usize, const B: usize, const K: usize>(
     isa: I,
@@ -112,7 +112,7 @@ pub(super) fn encrypt_keyed<I: AesRounds, const N: usize, const B: usize, const 
     blocks
 }
 
-/// The keys of `R` registers from number `first` on.
+/// Returns the keys of `R` registers, starting with register `first`.
 #[inline(always)]
 fn take_keys<I: AesRounds, const N: usize, const K: usize, const R: usize>(
     keys: &[[I::Reg; N]; K],
@@ -125,7 +125,7 @@ fn take_keys<I: AesRounds, const N: usize, const K: usize, const R: usize>(
     some
 }
 
-/// The blocks of `R` registers from number `first` on.
+/// Returns the blocks of `R` registers, starting with register `first`.
 #[inline(always)]
 #[expect(
     clippy::needless_range_loop,
@@ -145,7 +145,7 @@ fn take<I: AesRounds, const N: usize, const B: usize, const K: usize, const R: u
     state
 }
 
-/// Puts blocks back where [`take`] took them.
+/// Stores blocks at the positions from which [`take`] reads them.
 #[inline(always)]
 #[expect(
     clippy::needless_range_loop,
@@ -176,8 +176,9 @@ fn encrypt_quad<I: AesRounds, const B: usize>(
     let mut substituted = substitute(isa, rows, 0);
     for round in 0..isa.middle_rounds() {
         rows = next_rows(isa, rows, substituted);
-        // Ahead of all that does not hold up the next round: processors take the oldest operation
-        // first, and the chain of schedules would wait for every shuffle and block of this round.
+        // Do this before the other operations of this round. CPUs start the oldest ready operation
+        // first, so the dependency chain of the schedules would otherwise wait for all shuffles and
+        // blocks of this round.
         (substituted, rows) = isa.in_order(substitute(isa, rows, round + 1), rows);
         encrypt_round(isa, &mut blocks, &isa.transpose(rows));
     }
@@ -186,7 +187,7 @@ fn encrypt_quad<I: AesRounds, const B: usize>(
     blocks
 }
 
-/// Encrypts under the keys of a few registers.
+/// Encrypts under the keys of up to three registers.
 #[inline(always)]
 fn encrypt_single<I: AesRounds, const R: usize, const B: usize>(
     isa: I,
@@ -220,7 +221,7 @@ pub(super) fn encrypt_scheduled<I: AesRounds, const N: usize, const B: usize>(
     blocks
 }
 
-// No closures below, and none above: they would lose the target features.
+// This file uses no closures on vectors: they would lose the target features.
 
 #[inline(always)]
 pub(super) fn add_keys<I: AesRounds, const N: usize, const B: usize>(
@@ -261,7 +262,7 @@ pub(super) fn encrypt_last_round<I: AesRounds, const N: usize, const B: usize>(
     }
 }
 
-/// Derives the next round keys one by one.
+/// Derives the next round keys register by register.
 #[inline(always)]
 fn next_keys<I: AesRounds>(isa: I, keys: &mut [I::Reg], round: usize) {
     let constant = round_constant(isa, round);
@@ -270,12 +271,12 @@ fn next_keys<I: AesRounds>(isa: I, keys: &mut [I::Reg], round: usize) {
     }
 }
 
-/// Derives the next round keys of four registers at once: row `i` has word `i` of every key, and
-/// `substituted` is what [`substitute_words`](AesRounds::substitute_words) makes of row 3.
+/// Derives the next round keys of four registers at once. Row `i` has word `i` of every key, and
+/// `substituted` is the result of [`substitute_words`](AesRounds::substitute_words) for row 3.
 ///
-/// So laid out, a round of the schedule is one byte shuffle, one AES round and four exclusive ors
-/// for all of them; turning rows into keys takes eight more shuffles. Key by key it is six
-/// operations for each register, 24 in all.
+/// In this layout, a round of the schedule is one byte shuffle, one AES round and four XORs for all
+/// registers, plus eight shuffles to transpose the rows to keys. Register by register, it would be
+/// six operations each, 24 in total.
 #[inline(always)]
 pub(super) fn next_rows<I: AesRounds>(
     isa: I,
@@ -285,7 +286,7 @@ pub(super) fn next_rows<I: AesRounds>(
     let [w0, w1, w2, w3] = rows;
     let n0 = isa.xor(w0, substituted);
     let n1 = isa.xor3(w0, w1, substituted);
-    // Not from the word before, which would make the chain of dependences longer.
+    // n2 and n3 do not use the previous word, which would lengthen the dependency chain.
     let n2 = isa.xor3(w2, w1, n0);
     let n3 = isa.xor3(w3, w2, n1);
     [n0, n1, n2, n3]

@@ -1,4 +1,4 @@
-//! One AES key that many blocks are encrypted under.
+//! The schedule of one AES key, under which many blocks are encrypted.
 
 use aes::{
     Aes128Enc, Aes256Enc,
@@ -39,7 +39,7 @@ impl Schedule {
         }
     }
 
-    /// Encrypts blocks in memory, best 64 at a time.
+    /// Encrypts blocks in memory; the `aes` crate is fastest with 64 blocks per call.
     pub(crate) fn encrypt_blocks(&self, blocks: &mut [Block]) {
         match &self.cipher {
             Cipher::Aes128(cipher) => cipher.encrypt_blocks(blocks),
@@ -47,7 +47,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the round keys, for instruction sets that have single rounds.
+    /// Returns the round keys, for instruction sets with single AES rounds.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn round_keys(&self) -> &[u128] {
@@ -55,12 +55,12 @@ impl Schedule {
     }
 }
 
-/// The round keys of one key, where this CPU has the instructions to make and to use them.
+/// The round keys of one key; all zero on CPUs without AES-NI, which do not use them.
 #[cfg(target_arch = "x86_64")]
 #[derive(zeroize::ZeroizeOnDrop)]
 struct RoundKeys {
     keys: [u128; 15],
-    /// Rounds, of which each takes a key after the first key: 10, or 14.
+    /// The number of rounds, 10 or 14; there is one more round key than rounds.
     #[zeroize(skip)]
     rounds: usize,
 }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn aes_gives_the_answers_of_the_standard() {
+    fn aes_gives_the_answers_of_fips_197_appendix_c() {
         // FIPS-197, appendices C.1 and C.3.
         let key: [u8; 32] = std::array::from_fn(|i| i as u8);
         let plain: [u8; 16] = std::array::from_fn(|i| 0x11 * i as u8);

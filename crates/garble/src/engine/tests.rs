@@ -1,4 +1,4 @@
-//! Every instruction set against known answers and against the portable one.
+//! Compares every instruction set with known answers and with the portable one.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::Backend;
 use crate::dispatch::{Dispatch, Job};
 
-/// FIPS-197, appendix B: key, plaintext, ciphertext.
+/// The example of FIPS-197, appendix B: key, plaintext, ciphertext.
 const FIPS_197: [[u8; 16]; 3] = [
     [
         0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6, 0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf, 0x4f,
@@ -22,14 +22,14 @@ const FIPS_197: [[u8; 16]; 3] = [
     ],
 ];
 
-/// What a machine computes from eight labels, for comparison across machines.
+/// The results of all operations on eight labels.
 #[derive(Debug, Default, PartialEq)]
 struct Trace {
     labels: Vec<u128>,
     bits: Vec<u32>,
 }
 
-/// Runs every operation on the first `WIDTH` labels, group by group.
+/// Runs every operation on all labels, group by group.
 struct Probe<'a> {
     input: &'a [Label; MAX_WIDTH],
     trace: &'a mut Trace,
@@ -82,13 +82,13 @@ impl Probe<'_> {
                 index[i] = (group + i) as u32;
                 other[i] = ((group + i) * 5 + 3) as u32 % 8;
             }
-            // SAFETY: all numbers are below the number of labels.
+            // SAFETY: all indices are below the number of labels.
             let [a, b] = unsafe { [w.gather(self.input, &index), w.gather(self.input, &other)] };
             let mut bytes = [0; 40 * MAX_WIDTH];
             w.store(a, &mut bytes, 40);
             let loaded = w.load(&bytes, 40);
             let mut slots = [Label::ZERO; MAX_WIDTH];
-            // SAFETY: all numbers are below the number of labels.
+            // SAFETY: all indices are below the number of labels.
             let scattered = unsafe {
                 w.scatter(b, &mut slots, &index);
                 w.gather(&slots, &index)
@@ -134,7 +134,7 @@ impl Probe<'_> {
             for log_gates in [55, 5, 3, 2, 1, 0] {
                 let numbers = KeyNumbers {
                     start: self.input[1].0,
-                    // Not a multiple of anything, but of one number of keys for a single gate.
+                    // An arbitrary first gate, except if one key serves all gates.
                     gate: if log_gates > 5 {
                         0
                     } else {
@@ -178,7 +178,7 @@ impl Probe<'_> {
                     let spread = w.0.spread(bits, stride);
                     assert_eq!(spread, Portable.spread(bits, stride));
                     assert_eq!(w.0.collect(spread, stride), bits);
-                    // Other bits do not matter.
+                    // Bits at other positions are ignored.
                     let others = Portable.spread((1 << MAX_WIDTH) - 1, stride);
                     assert_eq!(w.0.collect(spread | !others, stride), bits);
                 }
@@ -236,12 +236,12 @@ fn trace(backend: Backend, width: Width, input: &[Label; MAX_WIDTH]) -> Trace {
 fn aes_gives_the_known_answer() {
     let [key, plain, cipher] = FIPS_197.map(u128::from_le_bytes);
     let mut input = [Label(key); MAX_WIDTH];
-    // Lane 2 holds the key and lane 5 = (2 * 5 + 3) % 8 the block that lane 2 encrypts.
+    // Lane 2 holds the key, and lane 5 = (2 * 5 + 3) % 8 holds the block that lane 2 encrypts.
     input[5] = Label(plain);
     for backend in Backend::available() {
         for width in WIDTHS {
             let trace = trace(backend, width, &input);
-            // Under the one key of lane 1, and under its own key.
+            // Encrypted under the shared key of lane 1, and under the key of its own lane.
             assert_eq!(trace.labels[24 * MAX_WIDTH + 5], cipher, "{backend}");
             assert_eq!(
                 trace.labels[(24 + 6 * 4 + 1) * MAX_WIDTH + 2],

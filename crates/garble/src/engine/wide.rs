@@ -1,4 +1,4 @@
-//! Several registers of one instruction set, handled together.
+//! Several registers of one instruction set, used as one vector.
 
 #![expect(
     unsafe_code,
@@ -8,7 +8,7 @@
 use super::{Index, Isa, KeyNumbers, MAX_WIDTH, Schedule, TweakNumbers, Vectors};
 use crate::Label;
 
-/// `N` registers of one instruction set, handled together.
+/// A vector of `N` registers of one instruction set.
 #[derive(Clone, Copy)]
 pub(crate) struct Wide<I, const N: usize>(pub(crate) I);
 
@@ -32,7 +32,7 @@ macro_rules! each {
     reason = "counted loops over constant bounds always unroll; closures would lose the target features"
 )]
 impl<I: Isa, const N: usize> Wide<I, N> {
-    /// Gates handled together.
+    /// Number of gates that are processed together.
     pub(crate) const WIDTH: usize = {
         assert!(I::LANES * N <= MAX_WIDTH);
         I::LANES * N
@@ -59,7 +59,8 @@ impl<I: Isa, const N: usize> Wide<I, N> {
     pub(crate) unsafe fn gather(self, from: &[Label], index: &Index) -> Lanes<I, N> {
         let mut out = self.splat(0);
         for n in 0..N {
-            // SAFETY: these are `LANES` of the `WIDTH` numbers that the caller says are below the length.
+            // SAFETY: these are `LANES` of the `WIDTH` indices that the caller guarantees to be in
+            // bounds.
             out[n] = unsafe { self.0.gather(from, &index[n * I::LANES..]) };
         }
         out
@@ -70,12 +71,13 @@ impl<I: Isa, const N: usize> Wide<I, N> {
     #[inline(always)]
     pub(crate) unsafe fn scatter(self, lanes: Lanes<I, N>, to: &mut [Label], index: &Index) {
         for n in 0..N {
-            // SAFETY: these are `LANES` of the `WIDTH` numbers that the caller says are below the length.
+            // SAFETY: these are `LANES` of the `WIDTH` indices that the caller guarantees to be in
+            // bounds.
             unsafe { self.0.scatter(lanes[n], to, &index[n * I::LANES..]) };
         }
     }
 
-    /// The first [`Wide::WIDTH`] labels.
+    /// Returns the first [`Wide::WIDTH`] labels.
     #[inline(always)]
     pub(crate) fn load_labels(self, from: &[Label]) -> Lanes<I, N> {
         let from = &from[..Self::WIDTH];
@@ -175,7 +177,7 @@ impl<I: Isa, const N: usize> Wide<I, N> {
         each!(self.colour_mask(a))
     }
 
-    /// The lowest bits of all lanes; bit `i` is lane `i`.
+    /// Returns the lowest bit of lane `i` as bit `i`.
     #[inline(always)]
     pub(crate) fn colours(self, a: Lanes<I, N>) -> u32 {
         let mut bits = 0;
@@ -185,7 +187,7 @@ impl<I: Isa, const N: usize> Wide<I, N> {
         bits
     }
 
-    /// Bits 64 of all lanes.
+    /// Returns bit 64 of lane `i` as bit `i`.
     #[inline(always)]
     pub(crate) fn high_colours(self, a: Lanes<I, N>) -> u32 {
         let mut bits = 0;
@@ -204,7 +206,7 @@ impl<I: Isa, const N: usize> Wide<I, N> {
         out
     }
 
-    /// All ones in the lanes whose bit 64 is set and zero in the others.
+    /// Returns all ones in the lanes whose bit 64 is set and zero in the others.
     #[inline(always)]
     pub(crate) fn high_colour_mask(self, a: Lanes<I, N>) -> Lanes<I, N> {
         self.colour_mask(self.swap(a))
@@ -239,8 +241,8 @@ impl<I: Isa, const N: usize> Wide<I, N> {
         self.repeat_low(self.swap(a))
     }
 
-    /// The linear orthomorphism of the half-gates hash: `(high, low)` becomes
-    /// `(high ^ low, high)`.
+    /// Applies the linear orthomorphism of the half-gates hash: `(high, low)` becomes `(high ^ low,
+    /// high)`.
     #[inline(always)]
     pub(crate) fn sigma(self, a: Lanes<I, N>) -> Lanes<I, N> {
         let high = self.and(a, self.splat(!0 << 64));
@@ -257,7 +259,7 @@ impl<I: Isa, const N: usize> Wide<I, N> {
         self.0.encrypt_numbered(cache, numbers, blocks)
     }
 
-    /// Encrypts `blocks[k]` of a group of gates under the keys of the tweaks `k`.
+    /// Encrypts `blocks[k]` of a group of gates under the keys of tweak `k` of each gate.
     #[inline(always)]
     pub(crate) fn encrypt_tweaked<const B: usize>(
         self,
@@ -266,7 +268,7 @@ impl<I: Isa, const N: usize> Wide<I, N> {
     ) -> [[Lanes<I, N>; B]; 2] {
         let keys = self.counter(numbers.gate.wrapping_mul(2), 2, 0);
         let keys = self.xor(self.splat(numbers.start), keys);
-        // An even number plus one is an exclusive or.
+        // The first key number is even, so adding 1 is an XOR.
         self.encrypt_keyed([keys, self.xor(keys, self.splat(1))], blocks)
     }
 

@@ -1,4 +1,4 @@
-//! The labels that a garbler makes for inputs.
+//! The garbler's labels of inputs.
 
 use std::ops::Range;
 
@@ -9,35 +9,35 @@ use crate::{
     dispatch::Dispatch,
     expand::Expand,
     inputs::{Owners, Party, Piece, PublicLabels, SecretLabels, store},
-    reads::LabelQueue,
+    read_order::LabelQueue,
     seed::{Instances, Scratch},
 };
 
-/// Where the labels of inputs come from.
+/// The sources of the input labels.
 pub(super) struct Inputs {
     pub(super) owners: Owners,
     pub(super) secret: SecretLabels,
     pub(super) public: PublicLabels,
-    /// Whether the labels of the garbler's inputs come from the seed and are sent.
+    /// Whether the labels of the garbler's inputs are derived from the seed and sent.
     pub(super) sends_labels: bool,
-    /// The garbler's inputs in the instances in progress, where its labels are public.
+    /// The garbler's inputs of the instances in progress, if the garbler's labels are public.
     pub(super) bits: Vec<Bits>,
 }
 
-/// How far the labels of the evaluator's inputs are made.
+/// The position in the sequence of labels of the evaluator's inputs.
 #[derive(Default)]
 pub(super) struct Reading {
-    /// Labels of value 0 that are to be read, and do not come from the seed.
+    /// Adopted labels of value 0 that are not yet read.
     pub(super) adopted: LabelQueue,
     /// The number of the next label to be read.
     pub(super) next: u64,
 }
 
 impl Reading {
-    /// Goes on by `count` labels; hands out those of them that were adopted, which are the first, with how many came before, and
-    /// returns how many they are.
+    /// Advances by `count` labels. Calls `each` with those that were adopted, which are the first
+    /// ones, and their index; returns how many they are.
     pub(super) fn read(&mut self, count: usize, each: impl FnMut(usize, &[Label])) -> usize {
-        // What was adopted for bits that nothing reads is still there.
+        // Skip adopted labels of bits that no gate read.
         self.adopted.skip_to(self.next);
         self.next += count as u64;
         self.adopted.take_each(count, each)
@@ -45,10 +45,10 @@ impl Reading {
 }
 
 impl Inputs {
-    /// Returns positions among the input bits of a party.
+    /// Returns the positions of a range of a party's input bits.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If `range` ends past the party's input bits.
     pub(super) fn positions(
         &self,
         party: Party,
@@ -62,7 +62,8 @@ impl Inputs {
         range.map(|position| (position as u32, position))
     }
 
-    /// Puts the labels of inputs into their slots, `PER_SLOT` for each, those of the instances side by side.
+    /// Writes the labels of inputs into their slots, `PER_SLOT` per slot, for all instances side by
+    /// side.
     pub(super) fn place<const PER_SLOT: usize>(
         &self,
         loads: &[Load],
@@ -86,7 +87,7 @@ impl Inputs {
                 });
             }
             let piece = piece.skip(adopted / lanes);
-            // Of the first bit those of some instances may have been adopted.
+            // Of the first bit after those, the labels of some instances may have been adopted.
             let mut first = adopted % lanes;
             if lanes == LANES && first == 0 {
                 let ((schedule, domain), active) = match is_public {
@@ -121,7 +122,7 @@ impl Inputs {
         });
     }
 
-    /// Likewise without free XOR.
+    /// Does the same as [`place`](Self::place) for schemes without free XOR.
     fn place_pairs<const PER_SLOT: usize>(
         &self,
         party: Party,

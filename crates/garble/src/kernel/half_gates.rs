@@ -1,7 +1,7 @@
 //! Half gates (Zahur, Rosulek, Evans, eprint 2014/756): 32 bytes per AND gate.
 //!
-//! With labels `A`, `B` of value 0, permute bits `pa`, `pb`, the hash `H` and the tweaks `j`,
-//! `j + 1`:
+//! With labels `A`, `B` of value 0, permute bits `pa`, `pb`, the hash `H`, the offset `D` and the
+//! tweaks `j`, `j + 1`:
 //!
 //! ```text
 //! TG = H(A,j) ^ H(A^D,j) ^ pb D          WG = H(A,j) ^ pa TG
@@ -17,22 +17,22 @@
 use transpute_circuit::{INVERT, ProgramGate};
 
 use super::{
-    Group, Kernel, PairHash, Place,
-    tape::{TableReader, TableWriter},
+    Group, Kernel, LabelAccess, PairHash,
+    table_cursor::{TableReader, TableWriter},
 };
 use crate::{
     Label,
     engine::{Isa, Lanes, MAX_WIDTH, Wide},
 };
 
-/// Bytes of a table.
-const BYTES: usize = 32;
+/// Length of a table, in bytes.
+const TABLE_BYTES: usize = 32;
 
-/// The garbler's role.
+/// The garbler's kernel.
 pub(crate) struct HalfGatesGarble<'a, H> {
     hash: H,
     delta: Label,
-    /// What to add to both operands, by which of them are inverted.
+    /// The offsets to add to both operands, indexed by which operands are inverted.
     offsets: [[Label; 2]; 4],
     tables: TableWriter<'a>,
 }
@@ -53,23 +53,23 @@ impl<H: PairHash> Kernel for HalfGatesGarble<'_, H> {
     const XOR_TABLES: bool = false;
 
     #[inline(always)]
-    fn and_group<I: Isa, const N: usize, P: Place>(
+    fn and_group<I: Isa, const N: usize, P: LabelAccess>(
         &mut self,
         w: Wide<I, N>,
         keys: &mut I::Keys,
         slots: &mut [Label],
-        Group { place, live, id }: Group<P>,
+        Group { access, live, id }: Group<P>,
     ) {
         let delta = w.splat(self.delta.0);
-        let (mut a, mut b) = (place.a(w, slots), place.b(w, slots));
-        // An inverted wire is the same label read with the opposite meaning.
-        let inverted = place.inverted();
+        let (mut a, mut b) = (access.a(w, slots), access.b(w, slots));
+        // An inverted wire is the same label with the opposite meaning.
+        let inverted = access.inverted();
         if inverted != [0, 0] {
             a = w.xor(a, w.and(delta, w.mask(inverted[0])));
             b = w.xor(b, w.and(delta, w.mask(inverted[1])));
         }
         let (pa, pb) = (w.colour_mask(a), w.colour_mask(b));
-        // Sigma is linear.
+        // Sigma is linear, so sigma(a ^ delta) = sigma(a) ^ sigma(delta).
         let (sa, sb, sd) = (w.sigma(a), w.sigma(b), w.sigma(delta));
         let operands = [[sa, w.xor(sa, sd)], [sb, w.xor(sb, sd)]];
         let [ha, hb] = self.hash.pair(w, keys, id, operands);
@@ -78,12 +78,12 @@ impl<H: PairHash> Kernel for HalfGatesGarble<'_, H> {
         // TE ^ A
         let te_a = w.xor(hb[0], hb[1]);
         let we = w.xor(hb[0], w.and(pb, te_a));
-        place.set_out(w, slots, w.xor(wg, we));
+        access.set_out(w, slots, w.xor(wg, we));
 
         let width = Wide::<I, N>::WIDTH;
-        let table = self.tables.group(BYTES, live, width);
+        let table = self.tables.group(TABLE_BYTES, live, width);
         w.store_pairs([tg, w.xor(te_a, a)], table);
-        self.tables.keep(BYTES, live, width);
+        self.tables.keep(TABLE_BYTES, live, width);
     }
 
     #[inline(always)]
@@ -101,12 +101,12 @@ impl<H: PairHash> Kernel for HalfGatesGarble<'_, H> {
         (gate, id): (ProgramGate, u64),
     ) {
         self.hash.prepare(wide, keys, id);
-        // SAFETY: the caller says that the slots of the gate exist.
+        // SAFETY: the caller guarantees that the slots of the gate exist.
         let operands = unsafe { operands(w, slots, gate) };
         let inverted = gate.a >> 31 | gate.b >> 31 << 1;
         let offsets = w.load_labels(&self.offsets[inverted as usize % 4]);
         let operands = w.xor(operands, offsets);
-        // The delta in the first lane.
+        // Delta in the first lane, zero in the second.
         let delta = w.load_labels(&self.offsets[1]);
         let (sigma, sd) = (w.sigma(operands), w.sigma(w.splat(self.delta.0)));
         let permute = w.colour_mask(operands);
@@ -115,16 +115,16 @@ impl<H: PairHash> Kernel for HalfGatesGarble<'_, H> {
         let sum = w.xor(zero, one);
         let tables = w.xor(sum, w.and(w.swap_lanes(permute), delta));
         let table = w.xor(tables, first_to_second(w, operands));
-        w.store(table, self.tables.group(BYTES, 1, 1), 16);
-        self.tables.keep(BYTES, 1, 1);
+        w.store(table, self.tables.group(TABLE_BYTES, 1, 1), 16);
+        self.tables.keep(TABLE_BYTES, 1, 1);
         // WG and WE
         let halves = w.xor(zero, w.and(permute, tables));
-        // SAFETY: the caller says that the output slot of the gate exists.
+        // SAFETY: the caller guarantees that the output slot of the gate exists.
         unsafe { set_sum(w, halves, slots, gate.out) };
     }
 }
 
-/// The evaluator's role.
+/// The evaluator's kernel.
 pub(crate) struct HalfGatesEvaluate<'a, H> {
     pub(crate) hash: H,
     pub(crate) tables: TableReader<'a>,
@@ -133,23 +133,23 @@ pub(crate) struct HalfGatesEvaluate<'a, H> {
 impl<H: PairHash> Kernel for HalfGatesEvaluate<'_, H> {
     const XOR_TABLES: bool = false;
 
-    /// `C = H(A,j) ^ c(A) TG ^ H(B,j+1) ^ c(B) (TE ^ A)`, where `c` is the colour.
+    /// Computes `C = H(A,j) ^ c(A) TG ^ H(B,j+1) ^ c(B) (TE ^ A)`, where `c` is the colour.
     #[inline(always)]
-    fn and_group<I: Isa, const N: usize, P: Place>(
+    fn and_group<I: Isa, const N: usize, P: LabelAccess>(
         &mut self,
         w: Wide<I, N>,
         keys: &mut I::Keys,
         slots: &mut [Label],
-        Group { place, live, id }: Group<P>,
+        Group { access, live, id }: Group<P>,
     ) {
-        let table = self.tables.group(BYTES, live, Wide::<I, N>::WIDTH);
+        let table = self.tables.group(TABLE_BYTES, live, Wide::<I, N>::WIDTH);
         let [tg, te] = w.load_pairs(table);
-        let (a, b) = (place.a(w, slots), place.b(w, slots));
+        let (a, b) = (access.a(w, slots), access.b(w, slots));
         let operands = [[w.sigma(a)], [w.sigma(b)]];
         let [[ha], [hb]] = self.hash.pair(w, keys, id, operands);
         let from_a = w.xor(ha, w.and(w.colour_mask(a), tg));
         let from_b = w.xor(hb, w.and(w.colour_mask(b), w.xor(te, a)));
-        place.set_out(w, slots, w.xor(from_a, from_b));
+        access.set_out(w, slots, w.xor(from_a, from_b));
     }
 
     #[inline(always)]
@@ -167,19 +167,19 @@ impl<H: PairHash> Kernel for HalfGatesEvaluate<'_, H> {
         (gate, id): (ProgramGate, u64),
     ) {
         self.hash.prepare(wide, keys, id);
-        let table = w.load(self.tables.group(BYTES, 1, 1), 16);
-        // SAFETY: the caller says that the slots of the gate exist.
+        let table = w.load(self.tables.group(TABLE_BYTES, 1, 1), 16);
+        // SAFETY: the caller guarantees that the slots of the gate exist.
         let operands = unsafe { operands(w, slots, gate) };
         let [hash] = self.hash.one(w, keys, id, [w.sigma(operands)]);
         // TG and TE ^ A
         let tables = w.xor(table, first_to_second(w, operands));
         let halves = w.xor(hash, w.and(w.colour_mask(operands), tables));
-        // SAFETY: the caller says that the output slot of the gate exists.
+        // SAFETY: the caller guarantees that the output slot of the gate exists.
         unsafe { set_sum(w, halves, slots, gate.out) };
     }
 }
 
-/// Both operands of a gate, side by side.
+/// Returns both operands of a gate, in two lanes.
 ///
 /// # Safety
 /// The slots of the gate exist.
@@ -191,7 +191,8 @@ unsafe fn operands<I: Isa, const N: usize>(
 ) -> Lanes<I, N> {
     let mut index = [0; MAX_WIDTH];
     (index[0], index[1]) = (gate.a & !INVERT, gate.b & !INVERT);
-    // SAFETY: the caller says that both slots exist, and the numbers after them are 0, which is no larger.
+    // SAFETY: the caller guarantees that both slots exist; the other indices are 0, which also
+    // exists.
     unsafe { w.gather(slots, &index) }
 }
 
@@ -202,7 +203,7 @@ fn first_to_second<I: Isa, const N: usize>(w: Wide<I, N>, pair: Lanes<I, N>) -> 
     w.and(w.swap_lanes(pair), second)
 }
 
-/// Writes the sum of both lanes to a slot.
+/// Writes the XOR of both lanes to a slot.
 ///
 /// # Safety
 /// The slot exists.
@@ -214,6 +215,6 @@ unsafe fn set_sum<I: Isa, const N: usize>(
     slot: u32,
 ) {
     let sum = w.xor(pair, w.swap_lanes(pair));
-    // SAFETY: the caller says that the slot exists.
+    // SAFETY: the caller guarantees that the slot exists.
     unsafe { w.0.put_first(sum[0], slots, slot) };
 }

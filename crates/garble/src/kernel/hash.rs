@@ -1,10 +1,10 @@
-//! The hash of half gates: `AES_k(y) ^ y`, where `k` and `y` depend on the tweak.
+//! The hash of half gates: `AES_k(y) ^ y`, where the key `k` and the block `y` depend on the tweak.
 
 use crate::engine::{Isa, KeyNumbers, Lanes, MAX_WIDTH, TweakNumbers, Wide};
 
-/// Hashes the operands of a group of gates. Inputs are labels already mapped by sigma.
+/// Hashes the operands of gates. The inputs are labels to which sigma was applied.
 pub(crate) trait PairHash {
-    /// Hashes `a` of gate `i` of the group under the tweak `2 (id + i)` and `b` under the tweak
+    /// Hashes `a` of gate `i` of the group under the tweak `2 (id + i)`, and `b` under the tweak
     /// after it.
     fn pair<I: Isa, const N: usize, const B: usize>(
         &self,
@@ -14,15 +14,15 @@ pub(crate) trait PairHash {
         operands: [[Lanes<I, N>; B]; 2],
     ) -> [[Lanes<I, N>; B]; 2];
 
-    /// How many gates from `id` on are best hashed one by one, so that what was computed for them
-    /// is of use.
+    /// Returns how many gates from `id` on are best hashed one by one, because their keys are
+    /// already expanded.
     fn ready<I: Isa>(&self, isa: I, keys: &I::Keys, id: u64) -> usize;
 
-    /// Must come before [`PairHash::one`].
+    /// Expands the keys for [`PairHash::one`], which must be preceded by this call.
     fn prepare<I: Isa>(&self, isa: I, keys: &mut I::Keys, id: u64);
 
-    /// Hashes the operands of one gate, side by side in two lanes: the first under the tweak `2 id`
-    /// and the second under the tweak after it.
+    /// Hashes the two operands of one gate, in two lanes: the first under the tweak `2 id`, the
+    /// second under the tweak after it.
     fn one<I: Isa, const N: usize, const B: usize>(
         &self,
         w: Wide<I, N>,
@@ -32,7 +32,7 @@ pub(crate) trait PairHash {
     ) -> [Lanes<I, N>; B];
 }
 
-/// A fresh key for every tweak `j`: `AES_{S ^ j}(y) ^ y`, `y = sigma(x)`.
+/// A hash with a fresh key for every tweak `j`: `AES_{S ^ j}(y) ^ y`, `y = sigma(x)`.
 pub(crate) struct PerTweak {
     pub(crate) start: u128,
 }
@@ -80,17 +80,18 @@ impl PairHash for PerTweak {
     }
 }
 
-/// One key for `2^log_period` tweaks: `AES_{S ^ (j >> log_period)}(y) ^ y`,
-/// `y = sigma(x) ^ (j mod 2^log_period)`.
+/// A hash with one key per `2^log_period` tweaks: `AES_{S ^ (j >> log_period)}(y) ^ y`, `y =
+/// sigma(x) ^ (j mod 2^log_period)`.
 ///
-/// With a period of all tweaks there are, 2^56, this is the fixed-key hash.
+/// With a period of 2^56, which is the number of all tweaks, this is the fixed-key hash.
 pub(crate) struct PerPeriod {
     pub(crate) start: u128,
     pub(crate) log_period: u32,
 }
 
 impl PerPeriod {
-    /// One public key for everybody: the first 32 hexadecimal digits of the fraction of pi.
+    /// The hash with one public key for all sessions: the first 32 hexadecimal digits of the
+    /// fraction of pi.
     pub(crate) const FIXED_KEY: Self = Self {
         start: u128::from_le_bytes([
             0x24, 0x3f, 0x6a, 0x88, 0x85, 0xa3, 0x08, 0xd3, 0x13, 0x19, 0x8a, 0x2e, 0x03, 0x70,
@@ -116,7 +117,7 @@ impl PairHash for PerPeriod {
             a[i] = w.xor(a[i], tweaks);
             b[i] = w.xor(b[i], odd_tweaks);
         }
-        // Periods are even, so the two tweaks of one gate never part.
+        // Periods are even, so both tweaks of a gate have the same key.
         let numbers = KeyNumbers {
             start: self.start,
             gate: id,
@@ -147,7 +148,7 @@ impl PairHash for PerPeriod {
         for operand in &mut operands {
             *operand = w.xor(*operand, tweaks);
         }
-        // Here a number counts for a tweak.
+        // In this call, the numbers count tweaks instead of gates.
         let numbers = KeyNumbers {
             start: self.start,
             gate: 2 * id,
@@ -159,7 +160,7 @@ impl PairHash for PerPeriod {
     }
 }
 
-/// Encrypts under a key per lane and adds the input.
+/// Encrypts under one key per lane and XORs the input to the output.
 #[inline(always)]
 pub(super) fn keyed<I: Isa, const N: usize, const B: usize, const K: usize>(
     w: Wide<I, N>,

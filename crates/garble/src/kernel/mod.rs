@@ -1,11 +1,11 @@
-//! Garbling and evaluating the gates of one chunk, scheme by scheme.
+//! The gate kernels: garbling and evaluating the gates of one chunk, for each scheme.
 //!
-//! A [`Kernel`] is one role of one scheme. [`ChunkJob`] drives it over the gates of a chunk: it
-//! runs inside the function that has the target features of the back end, so the choice of a back
-//! end is made once per chunk and everything below is straight vector code.
+//! A [`Kernel`] is one role of one scheme. [`ChunkJob`] runs it over the gates of a chunk, inside
+//! the function that enables the target features of the back end. So a back end is selected once
+//! per chunk, and everything below is plain vector code.
 //!
-//! A vector holds either different gates of one instance, whose labels are collected from all over
-//! the slots, or one gate of [`LANES`] instances, whose labels lie side by side.
+//! A vector holds either different gates of one instance, whose labels are gathered from arbitrary
+//! slots, or one gate of [`LANES`] instances, whose labels are adjacent.
 #![expect(
     unsafe_code,
     reason = "label slots are checked where a program is made, not at every gate"
@@ -13,17 +13,17 @@
 
 mod half_gates;
 mod hash;
-mod place;
+mod label_access;
 mod prf;
-mod tape;
+mod table_cursor;
 mod three_halves;
 
 pub(crate) use self::{
     half_gates::{HalfGatesEvaluate, HalfGatesGarble},
     hash::{PairHash, PerPeriod, PerTweak},
-    place::{Place, Scattered, SideBySide},
+    label_access::{LabelAccess, Scattered, SideBySide},
     prf::{PrfEvaluate, PrfGarble},
-    tape::{TableReader, TableWriter},
+    table_cursor::{TableReader, TableWriter},
     three_halves::{ThreeHalvesEvaluate, ThreeHalvesGarble},
 };
 
@@ -36,13 +36,13 @@ use crate::{
     engine::{Isa, MAX_WIDTH, Wide},
 };
 
-/// One role of one scheme.
+/// The operations of one role of one scheme.
 pub(crate) trait Kernel: Sized {
     /// Whether XOR gates have tables, and count as gates for the tweak.
     const XOR_TABLES: bool;
 
-    /// Does a group of independent AND gates.
-    fn and_group<I: Isa, const N: usize, P: Place>(
+    /// Garbles or evaluates a group of independent AND gates.
+    fn and_group<I: Isa, const N: usize, P: LabelAccess>(
         &mut self,
         w: Wide<I, N>,
         keys: &mut I::Keys,
@@ -50,19 +50,19 @@ pub(crate) trait Kernel: Sized {
         group: Group<P>,
     );
 
-    /// How many AND gates from `id` on, at most, are best done one by one even if there are more;
-    /// `None` where the kernel does none so.
+    /// Returns the largest number of AND gates from `id` on that are best processed one by one even
+    /// if there are more, or `None` if the kernel processes only groups.
     #[inline(always)]
     fn ones_first<I: Isa>(&self, isa: I, keys: &I::Keys, id: u64) -> Option<usize> {
         let _ = (isa, keys, id);
         None
     }
 
-    /// Does one AND gate on vectors of two labels, where [`Kernel::ones_first`] allows it. `wide`
-    /// is for what serves several gates.
+    /// Garbles or evaluates one AND gate on vectors of two labels; only if [`Kernel::ones_first`]
+    /// returns a number. `wide` is for computations that serve several gates.
     ///
     /// # Safety
-    /// No slot of the gate is past those there are.
+    /// All slots of the gate are below the number of slots.
     #[inline(always)]
     unsafe fn and_one<I: Isa, J: Isa<Keys = I::Keys>, const N: usize>(
         &mut self,
@@ -75,9 +75,10 @@ pub(crate) trait Kernel: Sized {
         let _ = (wide, w, keys, slots, gate, id);
     }
 
-    /// Does a group of independent XOR gates, where they have tables ([`Kernel::XOR_TABLES`]).
+    /// Garbles or evaluates a group of independent XOR gates, if they have tables
+    /// ([`Kernel::XOR_TABLES`]).
     #[inline(always)]
-    fn xor_group<I: Isa, const N: usize, P: Place>(
+    fn xor_group<I: Isa, const N: usize, P: LabelAccess>(
         &mut self,
         w: Wide<I, N>,
         slots: &mut [Label],
@@ -87,23 +88,24 @@ pub(crate) trait Kernel: Sized {
     }
 }
 
-/// Independent gates of one kind, as many as a vector is wide.
+/// Independent gates of one kind, as many as the width of a vector.
 #[derive(Clone, Copy)]
 pub(crate) struct Group<P> {
-    pub(crate) place: P,
-    /// How many of the gates have a place in the tables; the others write to the spare slot.
+    pub(crate) access: P,
+    /// The number of gates that have tables; the others are padding and write to the spare slot.
     pub(crate) live: usize,
-    /// Id of the first gate; those of the others follow.
+    /// Id of the first gate; the ids are consecutive.
     pub(crate) id: u64,
 }
 
-/// Puts labels of inputs into their slots. It is called for hundreds at a time.
-pub(crate) type PlaceInputs<'a> = &'a mut dyn FnMut(&[Load], &mut [Label]);
+/// A function that writes the labels of inputs into their slots; one call handles hundreds of
+/// inputs.
+pub(crate) type LoadInputs<'a> = &'a mut dyn FnMut(&[Load], &mut [Label]);
 
-/// The gates of one chunk to be done by a kernel.
+/// A job that runs a kernel on the gates of one chunk.
 pub(crate) struct ChunkJob<'a, K> {
     kernel: K,
-    place: PlaceInputs<'a>,
+    load_inputs: LoadInputs<'a>,
     slots: &'a mut [Label],
     spare: u32,
     lanes: usize,
@@ -112,15 +114,16 @@ pub(crate) struct ChunkJob<'a, K> {
 }
 
 impl<'a, K: Kernel> ChunkJob<'a, K> {
-    /// Takes the labels by slot, those of the `lanes` instances side by side (1 or [`LANES`]); the
-    /// last slot is `spare`. `first_id` is the id of the first gate of the instances.
+    /// Returns a job on `slots`, which has the labels of the `lanes` instances (1 or [`LANES`]) of
+    /// each slot adjacent; the last slot is `spare`. `first_id` is the id of the first gate of the
+    /// instances.
     ///
     /// # Safety
-    /// No gate of the runs names a slot past `spare`, no XOR gate has inversion marks, and `slots`
-    /// has the labels that the kernel keeps per slot for each of the `spare + 1` slots of each lane.
+    /// All slots of the gates are at most `spare`, no XOR gate has inversion marks, and `slots` has
+    /// the labels that the kernel keeps per slot, for each of the `spare + 1` slots and each lane.
     pub(crate) unsafe fn new(
         kernel: K,
-        place: PlaceInputs<'a>,
+        load_inputs: LoadInputs<'a>,
         slots: &'a mut [Label],
         spare: u32,
         lanes: usize,
@@ -129,7 +132,7 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
     ) -> Self {
         Self {
             kernel,
-            place,
+            load_inputs,
             slots,
             spare,
             lanes,
@@ -138,9 +141,9 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
         }
     }
 
-    /// Does one group of a run of gates.
+    /// Runs the kernel on one group of gates.
     #[inline(always)]
-    fn group<I: Isa, const N: usize, P: Place>(
+    fn group<I: Isa, const N: usize, P: LabelAccess>(
         &mut self,
         w: Wide<I, N>,
         keys: &mut I::Keys,
@@ -149,12 +152,12 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
     ) {
         match kind {
             BatchKind::And => self.kernel.and_group(w, keys, self.slots, group),
-            // Inputs are no gates.
+            // There are no groups of inputs.
             BatchKind::Xor | BatchKind::Input => self.kernel.xor_group(w, self.slots, group),
         }
     }
 
-    /// Does AND gates of one instance one by one.
+    /// Runs the kernel on AND gates of one instance, one by one.
     #[inline(always)]
     fn ones<I: Isa, J: Isa<Keys = I::Keys>, const P: usize>(
         &mut self,
@@ -165,7 +168,7 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
         first_id: u64,
     ) {
         for (id, &gate) in (first_id..).zip(gates) {
-            // SAFETY: slots as `ChunkJob::new` demands.
+            // SAFETY: `ChunkJob::new` requires that all slots of the gates exist.
             unsafe {
                 self.kernel
                     .and_one(wide, pair, keys, self.slots, (gate, id))
@@ -173,7 +176,7 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
         }
     }
 
-    /// Does a run of gates of one instance.
+    /// Runs the kernel on gates of one instance.
     #[inline(always)]
     fn scattered<I: Isa, const N: usize, const M: usize, J, const P: usize, L>(
         &mut self,
@@ -200,10 +203,11 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
         }
         let mut groups = gates.chunks_exact(width);
         for gates in &mut groups {
-            // SAFETY: as many gates as the vectors are wide; slots as `ChunkJob::new` demands.
-            let place = unsafe { Scattered::new(gates) };
+            // SAFETY: there are as many gates as the vector is wide, and `ChunkJob::new` requires
+            // that their slots exist.
+            let access = unsafe { Scattered::new(gates) };
             let live = width;
-            self.group(wide, keys, kind, Group { place, live, id });
+            self.group(wide, keys, kind, Group { access, live, id });
             id += width as u64;
         }
         let rest = groups.remainder();
@@ -213,9 +217,19 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
         }
         if rest.len() <= I::NARROW_REST {
             for gates in rest.chunks_exact(1) {
-                // SAFETY: one gate; slots as `ChunkJob::new` demands.
-                let place = unsafe { Scattered::new(gates) };
-                self.group(narrow, keys, kind, Group { place, live: 1, id });
+                // SAFETY: there is one gate for a vector of one label, and `ChunkJob::new` requires
+                // that its slots exist.
+                let access = unsafe { Scattered::new(gates) };
+                self.group(
+                    narrow,
+                    keys,
+                    kind,
+                    Group {
+                        access,
+                        live: 1,
+                        id,
+                    },
+                );
                 id += 1;
             }
             return;
@@ -227,14 +241,15 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
         padded[..rest.len()].copy_from_slice(rest);
         let live = rest.len();
         if live <= Wide::<I, M>::WIDTH {
-            // SAFETY: as many gates as the vectors are wide; slots as `ChunkJob::new` demands, and
-            // the spare one exists too.
-            let place = unsafe { Scattered::new(&padded[..Wide::<I, M>::WIDTH]) };
-            self.group(half, keys, kind, Group { place, live, id });
+            // SAFETY: there are as many gates as the vector is wide. `ChunkJob::new` requires that
+            // their slots and the spare slot exist.
+            let access = unsafe { Scattered::new(&padded[..Wide::<I, M>::WIDTH]) };
+            self.group(half, keys, kind, Group { access, live, id });
         } else {
-            // SAFETY: the slots exist as in the other branch, and `padded` has at least as many gates as the widest vectors.
-            let place = unsafe { Scattered::new(&padded[..width]) };
-            self.group(wide, keys, kind, Group { place, live, id });
+            // SAFETY: `padded` has as many gates as the widest vector. `ChunkJob::new` requires
+            // that their slots and the spare slot exist.
+            let access = unsafe { Scattered::new(&padded[..width]) };
+            self.group(wide, keys, kind, Group { access, live, id });
         }
     }
 }
@@ -255,7 +270,7 @@ impl<K: Kernel> Job for ChunkJob<'_, K> {
         let lanes = self.lanes;
         while let Some(run) = self.runs.next() {
             if run.kind == BatchKind::Input {
-                (self.place)(run.loads, self.slots);
+                (self.load_inputs)(run.loads, self.slots);
                 continue;
             }
             let position = if K::XOR_TABLES { run.gate } else { run.and };
@@ -263,7 +278,8 @@ impl<K: Kernel> Job for ChunkJob<'_, K> {
             let free = run.kind == BatchKind::Xor && !K::XOR_TABLES;
             if lanes == 1 {
                 if free {
-                    // SAFETY: slots as `ChunkJob::new` demands.
+                    // SAFETY: `ChunkJob::new` requires that the slots of the gates exist and that
+                    // XOR gates have no inversion marks.
                     unsafe { free_xors(narrow, self.slots, run.gates) };
                 } else {
                     self.scattered(
@@ -276,15 +292,17 @@ impl<K: Kernel> Job for ChunkJob<'_, K> {
                 }
             } else if free {
                 for &gate in run.gates {
-                    // SAFETY: slots as `ChunkJob::new` demands.
-                    let place = unsafe { SideBySide::new(gate) };
-                    place.free_xor(wide, self.slots);
+                    // SAFETY: `ChunkJob::new` requires that the slots exist and that XOR gates have
+                    // no inversion marks.
+                    let access = unsafe { SideBySide::new(gate) };
+                    access.free_xor(wide, self.slots);
                 }
             } else {
                 for &gate in run.gates {
-                    // SAFETY: slots as `ChunkJob::new` demands.
-                    let (place, live) = (unsafe { SideBySide::new(gate) }, LANES);
-                    self.group(wide, &mut keys, run.kind, Group { place, live, id });
+                    // SAFETY: `ChunkJob::new` requires that the slots exist and that XOR gates have
+                    // no inversion marks.
+                    let (access, live) = (unsafe { SideBySide::new(gate) }, LANES);
+                    self.group(wide, &mut keys, run.kind, Group { access, live, id });
                     id += LANES as u64;
                 }
             }
@@ -292,7 +310,7 @@ impl<K: Kernel> Job for ChunkJob<'_, K> {
     }
 }
 
-/// XOR gates of one instance under free XOR, in either role.
+/// Processes XOR gates of one instance under free XOR, in either role.
 ///
 /// # Safety
 /// All slots of the gates are below the number of slots, and no operand has an inversion mark.
@@ -300,7 +318,8 @@ impl<K: Kernel> Job for ChunkJob<'_, K> {
 unsafe fn free_xors<J: Isa>(narrow: Wide<J, 1>, slots: &mut [Label], gates: &[ProgramGate]) {
     let isa = narrow.0;
     for gate in gates {
-        // SAFETY: the caller says that the slots of the gate exist, and its operands have no inversion marks.
+        // SAFETY: the caller guarantees that the slots of the gate exist and that its operands have
+        // no inversion marks.
         unsafe {
             let (a, b) = (isa.gather(slots, &[gate.a]), isa.gather(slots, &[gate.b]));
             isa.scatter(isa.xor(a, b), slots, &[gate.out]);

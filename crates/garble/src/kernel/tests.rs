@@ -1,4 +1,5 @@
-//! Single gates: known answers, all cases, and the attack that a wrong hash allows.
+//! Tests of single gates: known answers, all combinations of inputs, and the attack that a weak
+//! hash allows.
 
 use aes::{
     Aes128,
@@ -13,7 +14,7 @@ use crate::{
     chunk::{Cursor, Runs},
     dispatch::Dispatch,
     engine::Lanes,
-    seed::{Dice, SecretPrg},
+    seed::{RandomBits, SecretPrg},
 };
 
 const START: u128 = 0x0f0e0d0c0b0a09080706050403020100;
@@ -30,7 +31,7 @@ fn label(text: &str) -> Label {
     Label::from_bytes(hex(text).try_into().unwrap())
 }
 
-/// A program of one gate on two input bits, inverted as told.
+/// Returns a program of one gate on two input bits, which are inverted as requested.
 fn gate(op: Op, invert_a: bool, invert_b: bool) -> Program {
     let mut gates = Vec::new();
     let mut operands = [0, 1];
@@ -52,7 +53,7 @@ fn gate(op: Op, invert_a: bool, invert_b: bool) -> Program {
     program
 }
 
-/// Where the labels of a one-gate program are, with the inversion of its output.
+/// Returns the output slot of a one-gate program, and whether the output is inverted.
 fn slots_of(program: &Program) -> (usize, bool) {
     match program.outputs() {
         [OutputBit::Slot { slot, invert }] => (*slot as usize, *invert),
@@ -60,14 +61,14 @@ fn slots_of(program: &Program) -> (usize, bool) {
     }
 }
 
-/// One gate with everything chosen.
+/// A gate with all random choices fixed.
 struct Case {
     scheme: Scheme,
     program: Program,
     id: u64,
-    /// Labels of the operands by value.
+    /// Labels of the operands, indexed by value.
     inputs: [[Label; 2]; 2],
-    dice: [bool; 2],
+    random_bits: [bool; 2],
 }
 
 impl Case {
@@ -75,7 +76,7 @@ impl Case {
         self.inputs[0][0] ^ self.inputs[0][1]
     }
 
-    /// Returns the chunk and the labels of the slot that the output is read from.
+    /// Returns the chunk and both labels of the output slot.
     fn garble(&self, backend: Backend) -> (Vec<u8>, [Label; 2]) {
         self.garble_with(backend, PerTweak { start: START })
     }
@@ -94,7 +95,7 @@ impl Case {
             }
         };
         let prg = SecretPrg::new(&Seed::from_bytes([0; 32]));
-        let [mut first, second] = self.dice.map(Dice::loaded);
+        let [mut first, second] = self.random_bits.map(RandomBits::constant);
         let tables = TableWriter::new(&mut chunk, span.ciphertext_bytes);
         let delta = self.delta();
         let runs = Runs::new(&self.program, &span, self.scheme.is_free_xor());
@@ -105,12 +106,12 @@ impl Case {
                 run(backend, (kernel, place, &mut slots[..], spare, runs, id));
             }
             Scheme::ThreeHalves => {
-                let mut dice = [first, second];
+                let mut random_bits = [first, second];
                 let kernel = ThreeHalvesGarble {
                     start: START,
                     delta,
                     prg: &prg,
-                    dice: &mut dice,
+                    random_bits: &mut random_bits,
                     tables,
                 };
                 run(backend, (kernel, place, &mut slots[..], spare, runs, id));
@@ -119,7 +120,7 @@ impl Case {
                 let kernel = PrfGarble {
                     nonce: NONCE,
                     prg: &prg,
-                    dice: &mut first,
+                    random_bits: &mut first,
                     tables,
                 };
                 run(backend, (kernel, place, &mut slots[..], spare, runs, id));
@@ -171,14 +172,15 @@ fn run<K: Kernel>(
     backend: Backend,
     (kernel, place, slots, spare, runs, first_id): (
         K,
-        PlaceInputs<'_>,
+        LoadInputs<'_>,
         &mut [Label],
         u32,
         Runs<'_>,
         u64,
     ),
 ) {
-    // SAFETY: the programs are compiled ones, and the slots have room for all labels.
+    // SAFETY: the programs are compiled, so their slots are valid, and `slots` has room for all
+    // labels.
     let job = unsafe { ChunkJob::new(kernel, place, slots, spare, 1, runs, first_id) };
     Dispatch::new(backend).unwrap().run(job);
 }
@@ -199,7 +201,7 @@ fn half_gates_give_the_known_table() {
         program: gate(Op::And, false, false),
         id: 5,
         inputs: known_inputs(),
-        dice: [false; 2],
+        random_bits: [false; 2],
     };
     for backend in Backend::available() {
         let (chunk, [c0, _]) = case.garble(backend);
@@ -216,7 +218,7 @@ fn three_halves_give_the_known_table() {
         program: gate(Op::And, false, false),
         id: 5,
         inputs: known_inputs(),
-        dice: [true, false],
+        random_bits: [true, false],
     };
     for backend in Backend::available() {
         let (chunk, [c0, _]) = case.garble(backend);
@@ -239,7 +241,7 @@ fn prf_gates_give_the_known_tables() {
             program: gate(op, false, false),
             id,
             inputs,
-            dice: [true; 2],
+            random_bits: [true; 2],
         };
         for backend in Backend::available() {
             let (chunk, found) = case.garble(backend);
@@ -275,7 +277,7 @@ fn random_label(rng: &mut StdRng) -> Label {
     Label::from_bytes(bytes)
 }
 
-/// Labels of both operands with the given permute bits.
+/// Returns labels of both operands with the given permute bits.
 fn random_inputs(rng: &mut StdRng, scheme: Scheme, permute: [bool; 2]) -> [[Label; 2]; 2] {
     let delta = random_label(rng).with_colour(true);
     permute.map(|permute| {
@@ -290,11 +292,12 @@ fn random_inputs(rng: &mut StdRng, scheme: Scheme, permute: [bool; 2]) -> [[Labe
 }
 
 #[test]
-fn one_gate_is_right_in_every_case() {
+fn single_gates_are_correct_in_all_cases() {
     let mut rng = StdRng::seed_from_u64(1);
     let bits = |n: u32, i: u32| n >> i & 1 == 1;
     for scheme in Scheme::ALL {
-        // Inversions, permute bits, dice; XOR gates have tables in prf only, and no inversions.
+        // Bits of n: inversions, permute bits, random bits, operation. XOR gates have tables only
+        // in prf, and never inversions.
         for n in 0..128 {
             let op = if bits(n, 6) { Op::Xor } else { Op::And };
             if op == Op::Xor && (scheme != Scheme::Prf || bits(n, 0) || bits(n, 1)) {
@@ -306,7 +309,7 @@ fn one_gate_is_right_in_every_case() {
                 program: gate(op, invert[0], invert[1]),
                 id: u64::from(n) * 7,
                 inputs: random_inputs(&mut rng, scheme, [bits(n, 2), bits(n, 3)]),
-                dice: [bits(n, 4), bits(n, 5)],
+                random_bits: [bits(n, 4), bits(n, 5)],
             };
             let (_, negated) = slots_of(&case.program);
             for backend in Backend::available() {
@@ -327,7 +330,7 @@ fn one_gate_is_right_in_every_case() {
     }
 }
 
-/// The hash of half gates without sigma, which lets the offset leak.
+/// The hash of half gates without sigma, which leaks the offset.
 struct WithoutSigma;
 
 impl PairHash for WithoutSigma {
@@ -340,7 +343,7 @@ impl PairHash for WithoutSigma {
         mut operands: [[Lanes<I, N>; B]; 2],
     ) -> [[Lanes<I, N>; B]; 2] {
         for input in operands.as_flattened_mut() {
-            // Sigma has order three.
+            // Sigma has order three, so two more applications undo the first.
             *input = w.sigma(w.sigma(*input));
         }
         PerTweak { start: START }.pair(w, keys, id, operands)
@@ -372,7 +375,7 @@ impl PairHash for WithoutSigma {
 }
 
 /// Inverts the hash of the inactive first operand, given the active label `a` and its input to AES.
-/// Returns what the offset would be at a gate with the second permute bit set.
+/// Returns a candidate for the offset, which is correct at a gate whose second permute bit is set.
 fn recover(tg: u128, id: u64, a: u128, input: u128) -> u128 {
     let aes = Aes128::new(&Array((START ^ u128::from(2 * id)).to_le_bytes()));
     let mut block = Array(input.to_le_bytes());
@@ -398,7 +401,7 @@ fn the_offset_does_not_leak_but_would_without_sigma() {
             program: gate(Op::And, false, false),
             id,
             inputs: random_inputs(&mut rng, Scheme::HalfGates, permute),
-            dice: [false; 2],
+            random_bits: [false; 2],
         };
         let (delta, a) = (case.delta().0, case.inputs[0][0].0);
         let tg = |chunk: &[u8]| u128::from_le_bytes(chunk[..16].try_into().unwrap());

@@ -1,9 +1,9 @@
 //! Three halves (Rosulek, Roy, eprint 2021/749): 24 bytes and 5 bits per AND gate.
 //!
 //! A label `X` is a pair of 64-bit halves `X_L` (bytes 8-15) and `X_R` (bytes 0-7). `A` and `B` are
-//! the labels of colour 0, `X = A ^ B`, `(i, j)` the colours of the operands, `(a, b)` the colours
-//! at which both operands are 1. The hash gives a half `h` and a bit `e`. The matrices over the
-//! columns `A_L A_R B_L B_R` are
+//! the labels of colour 0, `X = A ^ B`, `D` is the offset, `(i, j)` are the colours of the
+//! operands, and `(a, b)` are the colours at which both operands are 1. The hash yields a half `h`
+//! and a bit `e`. The matrices over the columns `A_L A_R B_L B_R` are
 //!
 //! ```text
 //! S1 = [1 1 1 0; 1 0 0 1]   S2 = [1 0 0 1; 0 1 1 1]   P_ij = [0 0 1^i 0; 0 1^j 0 0]
@@ -12,32 +12,32 @@
 //! l_ij = R_ij (A ^ i D, B ^ j D) ^ [(i,j) = (a,b)] D
 //! ```
 //!
-//! with two dice `rho0`, `rho1` per gate. The table is `G0`, `G1`, `G2` and the bits `z0` to `z4`;
-//! each is masked by hashes that the evaluator does not know.
+//! with two random bits `rho0` and `rho1` per gate ("dicing" in the paper). The table is `G0`,
+//! `G1`, `G2` and the bits `z0` to `z4`; each is masked by hashes that the evaluator does not know.
 
 use super::{
-    Group, Kernel, Place,
+    Group, Kernel, LabelAccess,
     hash::keyed,
-    tape::{TableReader, TableWriter},
+    table_cursor::{TableReader, TableWriter},
 };
 use crate::{
     Label,
     engine::{Isa, Lanes, Wide},
-    seed::{Dice, SecretPrg},
+    seed::{RandomBits, SecretPrg},
 };
 
-/// Bytes of a table.
-const BYTES: usize = 24;
+/// Length of a table without the trailer, in bytes.
+const TABLE_BYTES: usize = 24;
 
-/// Bits of a table in the trailer.
-const BITS: u32 = 5;
+/// Number of bits of a gate in the trailer.
+const TRAILER_BITS: u32 = 5;
 
-/// The garbler's role.
+/// The garbler's kernel.
 pub(crate) struct ThreeHalvesGarble<'a> {
     pub(crate) start: u128,
     pub(crate) delta: Label,
     pub(crate) prg: &'a SecretPrg,
-    pub(crate) dice: &'a mut [Dice; 2],
+    pub(crate) random_bits: &'a mut [RandomBits; 2],
     pub(crate) tables: TableWriter<'a>,
 }
 
@@ -45,24 +45,25 @@ impl Kernel for ThreeHalvesGarble<'_> {
     const XOR_TABLES: bool = false;
 
     #[inline(always)]
-    fn and_group<I: Isa, const N: usize, P: Place>(
+    fn and_group<I: Isa, const N: usize, P: LabelAccess>(
         &mut self,
         w: Wide<I, N>,
         _keys: &mut I::Keys,
         slots: &mut [Label],
-        Group { place, live, id }: Group<P>,
+        Group { access, live, id }: Group<P>,
     ) {
         let width = Wide::<I, N>::WIDTH;
         let delta = w.splat(self.delta.0);
-        // All bits are kept as masks of whole lanes.
-        let rho0 = w.mask(self.dice[0].eight(self.prg, id));
-        let rho1 = w.mask(self.dice[1].eight(self.prg, id));
+        // All bits are represented as masks of whole lanes.
+        let rho0 = w.mask(self.random_bits[0].eight(self.prg, id));
+        let rho1 = w.mask(self.random_bits[1].eight(self.prg, id));
 
-        let (a_zero, b_zero) = (place.a(w, slots), place.b(w, slots));
+        let (a_zero, b_zero) = (access.a(w, slots), access.b(w, slots));
         let (pa, pb) = (w.colour_mask(a_zero), w.colour_mask(b_zero));
-        // Colours at which an operand is 1: not its permute bit, which inversion flips.
+        // The colours at which an operand is 1: the negated permute bits, negated again by an
+        // inversion.
         let (mut at_a, mut at_b) = (w.not(pa), w.not(pb));
-        let inverted = place.inverted();
+        let inverted = access.inverted();
         if inverted != [0, 0] {
             at_a = w.xor(at_a, w.mask(inverted[0]));
             at_b = w.xor(at_b, w.mask(inverted[1]));
@@ -97,20 +98,20 @@ impl Kernel for ThreeHalvesGarble<'_> {
         );
 
         let out = w.xor(w.xor(l00, w.join_low(hb[0], ha[0])), w.repeat_low(hx[0]));
-        place.set_out(w, slots, out);
+        access.set_out(w, slots, out);
 
         let hashes = w.join_low(w.xor(hb[0], hb[1]), w.xor(ha[0], ha[1]));
         // G0 in the high half, G1 in the low half.
         let g01 = w.xor(w.xor(l00, l11), hashes);
         // G2 in the low half.
         let g2 = w.xor(w.high_to_low(w.xor(l00, l01)), w.xor(hx[0], hx[1]));
-        let table = self.tables.group(BYTES, live, width);
-        w.store(w.swap(g01), table, BYTES);
-        // Bytes 8-23: G1 again and G2.
-        w.store(w.join_low(g01, g2), &mut table[8..], BYTES);
-        self.tables.keep(BYTES, live, width);
+        let table = self.tables.group(TABLE_BYTES, live, width);
+        w.store(w.swap(g01), table, TABLE_BYTES);
+        // Bytes 8-23 of the table: G1 again, and G2.
+        w.store(w.join_low(g01, g2), &mut table[8..], TABLE_BYTES);
+        self.tables.keep(TABLE_BYTES, live, width);
 
-        // The bits `e` are bits 64.
+        // The bits `e` are bit 64 of each lane.
         let z = [
             w.xor(rho0, w.xor(ha[0], hx[0])),
             w.xor(rho1, w.xor(hb[0], hx[0])),
@@ -120,13 +121,13 @@ impl Kernel for ThreeHalvesGarble<'_> {
         ];
         let mut bits = 0;
         for (k, z) in z.into_iter().enumerate() {
-            bits |= w.0.spread(w.high_colours(z), BITS) << k;
+            bits |= w.0.spread(w.high_colours(z), TRAILER_BITS) << k;
         }
-        self.tables.push_bits(bits, BITS * live as u32);
+        self.tables.push_bits(bits, TRAILER_BITS * live as u32);
     }
 }
 
-/// The evaluator's role.
+/// The evaluator's kernel.
 pub(crate) struct ThreeHalvesEvaluate<'a> {
     pub(crate) start: u128,
     pub(crate) tables: TableReader<'a>,
@@ -136,25 +137,25 @@ impl Kernel for ThreeHalvesEvaluate<'_> {
     const XOR_TABLES: bool = false;
 
     #[inline(always)]
-    fn and_group<I: Isa, const N: usize, P: Place>(
+    fn and_group<I: Isa, const N: usize, P: LabelAccess>(
         &mut self,
         w: Wide<I, N>,
         _keys: &mut I::Keys,
         slots: &mut [Label],
-        Group { place, live, id }: Group<P>,
+        Group { access, live, id }: Group<P>,
     ) {
         let width = Wide::<I, N>::WIDTH;
-        let tables = self.tables.group(BYTES, live, width);
-        // G0 high, G1 low; and G1 low, G2 high.
-        let g01 = w.swap(w.load(tables, BYTES));
-        let g12 = w.load(&tables[8..], BYTES);
-        let packed = self.tables.take_bits(BITS * live as u32);
-        let mut z = [w.splat(0); BITS as usize];
+        let tables = self.tables.group(TABLE_BYTES, live, width);
+        // G0 high and G1 low; then G1 low and G2 high.
+        let g01 = w.swap(w.load(tables, TABLE_BYTES));
+        let g12 = w.load(&tables[8..], TABLE_BYTES);
+        let packed = self.tables.take_bits(TRAILER_BITS * live as u32);
+        let mut z = [w.splat(0); TRAILER_BITS as usize];
         for (k, z) in z.iter_mut().enumerate() {
-            *z = w.mask(w.0.collect(packed >> k, BITS));
+            *z = w.mask(w.0.collect(packed >> k, TRAILER_BITS));
         }
 
-        let (a, b) = (place.a(w, slots), place.b(w, slots));
+        let (a, b) = (access.a(w, slots), access.b(w, slots));
         let x = w.xor(a, b);
         let operands = [
             [w.double_halves(a)],
@@ -169,7 +170,8 @@ impl Kernel for ThreeHalvesEvaluate<'_> {
         let r_left = w.xor(w.xor(z[0], w.and(i, z[2])), w.xor(both, e_left));
         let r_right = w.xor(w.xor(z[1], w.and(j, z[3])), w.xor(both, e_right));
 
-        // P_ij (A, B): B_L where i = 0, A_R where j = 0; and G0 where i = 1, G1 where j = 1.
+        // P_ij (A, B) is B_L if i = 0 and A_R if j = 0; the tables contribute G0 if i = 1 and G1 if
+        // j = 1.
         let at = halves(w, i, j);
         let p = w.and(halves(w, b, a), w.not(at));
         let from_tables = w.xor(w.and(g01, at), w.and(w.repeat_high(g12), differ));
@@ -178,16 +180,16 @@ impl Kernel for ThreeHalvesEvaluate<'_> {
             w.xor(combine(w, r_left, r_right, a, b), p),
             w.xor(from_tables, hashes),
         );
-        place.set_out(w, slots, out);
+        access.set_out(w, slots, out);
     }
 }
 
-/// Hashes three inputs of every gate, already mapped by sigma, under the keys `S ^ (3 g + k)`:
-/// `AES_k(y) ^ y`. The half `h` is the low half of the result, the bit `e` the lowest bit of the
-/// high half.
+/// Hashes three inputs of every gate, to which sigma was applied, under the keys `S ^ (3 g + k)`:
+/// `AES_k(y) ^ y`. The half `h` is the low half of the result, and the bit `e` is the lowest bit of
+/// the high half.
 ///
-/// Sigma doubles both halves in GF(2^64): tables hold any combination of the halves of the
-/// offset, which the orthomorphism of half gates does not withstand.
+/// Sigma doubles both halves in GF(2^64). Tables contain arbitrary combinations of the halves of
+/// the offset, against which the orthomorphism of half gates is not secure.
 #[inline(always)]
 fn hash<I: Isa, const N: usize, const B: usize>(
     w: Wide<I, N>,
@@ -200,7 +202,7 @@ fn hash<I: Isa, const N: usize, const B: usize>(
     keyed(w, [key(0), key(1), key(2)], inputs)
 }
 
-/// Sigma of a label and of the label offset by delta.
+/// Returns sigma of a label, and of the label offset by delta.
 #[inline(always)]
 fn with_offset<I: Isa, const N: usize>(
     w: Wide<I, N>,
@@ -211,7 +213,7 @@ fn with_offset<I: Isa, const N: usize>(
     [sigma, w.xor(sigma, sigma_delta)]
 }
 
-/// `r_L S1 (A, B) ^ r_R S2 (A, B)`, the coefficients given as masks of lanes.
+/// Returns `r_L S1 (A, B) ^ r_R S2 (A, B)`; the coefficients are masks of lanes.
 #[inline(always)]
 fn combine<I: Isa, const N: usize>(
     w: Wide<I, N>,
@@ -227,7 +229,7 @@ fn combine<I: Isa, const N: usize>(
     w.xor(w.and(s1, r_left), w.and(s2, r_right))
 }
 
-/// The high half of one vector and the low half of another.
+/// Returns the high half of one vector and the low half of another.
 #[inline(always)]
 fn halves<I: Isa, const N: usize>(
     w: Wide<I, N>,

@@ -1,4 +1,4 @@
-//! Whole circuits: garbled and evaluated equals computed in the clear.
+//! Garbled evaluation of whole circuits, compared with evaluation in the clear.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use transpute_garble::{Backend, ChunkPlan, DecodeInfo, Params, Scheme, decode_le
 
 const SID: [u8; 32] = [0xab; 32];
 
-/// Runs `instances` instances on random inputs and checks everything both parties learn.
+/// Runs instances on random inputs and checks everything that both parties learn.
 fn check(
     circuit: &Circuit,
     params: Params,
@@ -103,7 +103,7 @@ fn aes_gives_the_answer_of_fips_197() {
 }
 
 #[test]
-fn every_gate_costs_what_its_scheme_says() {
+fn gates_have_the_documented_table_sizes() {
     let program = Program::compile(&generators::aes128());
     let (ands, xors) = (program.and_count(), program.xor_count());
     let whole = |scheme| table_bytes(&program, scheme, usize::MAX).unwrap();
@@ -112,7 +112,7 @@ fn every_gate_costs_what_its_scheme_says() {
     assert_eq!(whole(Scheme::FixedKey), 32 * ands);
     assert_eq!(whole(Scheme::ThreeHalves), 24 * ands + 5 * ands / 8);
     assert_eq!(whole(Scheme::Prf), 32 * ands + 16 * xors + ands / 2);
-    // 197 bits a gate: 41 gates in 1024 bytes, the trailer rounded up in each chunk.
+    // A gate has 197 bits: 41 gates fit in 1024 bytes, and the trailer of each chunk is rounded up.
     let cut = ChunkPlan::new(&program, Scheme::ThreeHalves, 1024).unwrap();
     let lengths: Vec<usize> = cut.collect();
     assert_eq!(lengths.len(), 6400usize.div_ceil(41));

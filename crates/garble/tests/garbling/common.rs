@@ -1,4 +1,4 @@
-//! Circuits and runs shared by the integration tests.
+//! Circuits and helpers shared by the integration tests.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use transpute_garble::{
     Backend, EvaluatedOutputs, Evaluator, GarbledOutputs, Garbler, Label, Params, Scheme, Seed,
 };
 
-/// A small generator whose numbers never change.
+/// A linear congruential generator, so that the numbers never change.
 pub(crate) struct Lcg(pub(crate) u64);
 
 impl Lcg {
@@ -24,17 +24,17 @@ impl Lcg {
     }
 }
 
-/// A circuit of random gates of every kind over three input values.
+/// Returns a circuit of random gates of every kind, with three input values.
 pub(crate) fn random_circuit(seed: u64, gates: usize) -> Circuit {
     let mut rng = Lcg(seed);
     let widths: Vec<u32> = (0..3).map(|_| rng.below(40) as u32).collect();
     let inputs: u32 = widths.iter().sum();
-    // Operands reach back over a window, so that depth and width vary.
+    // Operands are chosen from a window of recent wires, so that depth and width vary.
     let window = 1 + rng.below(400);
     let mut made: Vec<Gate> = Vec::with_capacity(gates);
     for i in 0..gates {
         let wires = u64::from(inputs) + i as u64;
-        // Few constants: they would eat their way through the circuit.
+        // Constants are rare, because folding would remove most of the circuit.
         let op = match rng.below(200) {
             0 => Op::Zero,
             1 => Op::One,
@@ -69,7 +69,7 @@ pub(crate) fn random_circuit(seed: u64, gates: usize) -> Circuit {
     Circuit::new(widths, vec![outputs.len() as u32], made, outputs).unwrap()
 }
 
-/// Both parties of one garbling, in one process.
+/// Both parties of a garbling, in one process.
 pub(crate) struct Pair {
     pub(crate) garbler: Garbler,
     pub(crate) evaluator: Evaluator,
@@ -93,7 +93,7 @@ impl Pair {
         }
     }
 
-    /// Begins the next instance at both parties, handing over the right labels.
+    /// Begins the next instance at both parties, with the right labels.
     pub(crate) fn begin(&mut self, inputs: &Bits) {
         let part = |of_garbler| -> Bits {
             (self.split.ranges(of_garbler))
@@ -124,7 +124,7 @@ impl Pair {
         self.instance += 1;
     }
 
-    /// Garbles what is left of the instance, chunk by chunk.
+    /// Garbles the rest of the instance and returns the chunks.
     pub(crate) fn chunks(&mut self, limit: usize) -> Vec<Vec<u8>> {
         let mut chunks = Vec::new();
         while !self.garbler.is_instance_done() {
@@ -136,7 +136,7 @@ impl Pair {
         chunks
     }
 
-    /// Evaluates chunks and takes the outputs of both.
+    /// Evaluates chunks and takes the outputs of both parties.
     pub(crate) fn finish(
         &mut self,
         chunks: &[Vec<u8>],
@@ -154,7 +154,7 @@ impl Pair {
     }
 }
 
-/// Parameters that never change.
+/// Returns parameters that never change.
 pub(crate) fn fixed_params(scheme: Scheme, rekey_period: u32) -> Params {
     Params {
         scheme,
@@ -165,7 +165,7 @@ pub(crate) fn fixed_params(scheme: Scheme, rekey_period: u32) -> Params {
     }
 }
 
-/// Every scheme with its re-key periods.
+/// Returns parameters for every scheme, and for half gates with several re-key periods.
 pub(crate) fn all_params() -> Vec<Params> {
     let mut all: Vec<Params> = (Scheme::ALL.into_iter())
         .map(|scheme| fixed_params(scheme, 1))

@@ -1,10 +1,10 @@
-//! Garbler and evaluator together, through their public interface.
+//! Integration tests of garbler and evaluator.
 
+mod adversarial;
+mod chunks;
 mod circuits;
 mod common;
-mod cuts;
-mod hostile;
-mod reads;
+mod read_order;
 mod side_by_side;
 mod transcripts;
 mod uniformity;

@@ -1,4 +1,4 @@
-//! Instances that are garbled eight at a time.
+//! Tests of instances that are garbled eight at a time.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ fn every_back_end_gives_the_same_bytes_and_the_right_outputs() {
     let program = program();
     for params in all_params() {
         for limit in [512, 1000, 1 << 20] {
-            // Single ones before a group leave gate numbers that are no multiple of anything.
+            // A single instance before a group makes the first gate number of the group unaligned.
             for groups in [&[LANES, LANES, 1][..], &[1, LANES, 1, 1, LANES]] {
                 let expected = run(&program, params, Backend::Portable, limit, groups);
                 for backend in Backend::available() {
@@ -119,8 +119,8 @@ fn random_circuits_give_their_outputs() {
     }
 }
 
-/// A gate of eight instances is eight gates with consecutive numbers: of a circuit of one gate,
-/// instances side by side have the tables that instances one by one have.
+/// A gate of eight instances is eight gates with consecutive numbers. For a circuit of one gate,
+/// instances side by side therefore have the same tables as single instances.
 #[test]
 fn one_gate_side_by_side_is_eight_gates() {
     for (op, schemes) in [(Op::And, &Scheme::ALL[..]), (Op::Xor, &[Scheme::Prf])] {
@@ -143,7 +143,7 @@ fn one_gate_side_by_side_is_eight_gates() {
     }
 }
 
-/// A change here is a change of the wire format: it needs a new protocol version.
+/// A failure means that the wire format changed, which needs a new protocol version.
 #[test]
 fn transcripts_are_those_of_the_protocol_version() {
     let program = program();
@@ -166,7 +166,7 @@ fn transcripts_are_those_of_the_protocol_version() {
 }
 
 #[test]
-fn wrong_numbers_of_instances_are_refused() {
+fn wrong_numbers_of_instances_are_rejected() {
     let program = program();
     let split = InputSplit::first_to_garbler(program.input_widths());
     let params = fixed_params(Scheme::HalfGates, 1);
@@ -200,7 +200,7 @@ fn wrong_numbers_of_instances_are_refused() {
             found
         })
     );
-    // Chunks must have room for a gate of every instance.
+    // A chunk must have room for a gate of every instance.
     garbler.begin_side_by_side(&bits[..LANES]).unwrap();
     let refused = GarbleError::ChunkLimit {
         min: 512,
@@ -210,7 +210,7 @@ fn wrong_numbers_of_instances_are_refused() {
 }
 
 #[test]
-fn small_programs_in_large_batches_go_side_by_side() {
+fn small_programs_in_large_batches_are_garbled_side_by_side() {
     let small = program();
     assert!(small.slot_count() <= 4096);
     assert_eq!(lanes(&small, 512, 8), LANES);
@@ -218,7 +218,7 @@ fn small_programs_in_large_batches_go_side_by_side() {
     assert_eq!(lanes(&small, 512, 7), 1);
     assert_eq!(lanes(&small, 511, 8), 1);
     let large = |inputs: u32, outputs: u32| {
-        // Those that are outputs are all live at the end.
+        // Inputs that are outputs are all live at the end.
         let circuit = Circuit::new(vec![inputs], vec![outputs], [], (0..outputs).collect());
         lanes(&Program::compile(&circuit.unwrap()), 512, 8)
     };

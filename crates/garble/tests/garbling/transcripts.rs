@@ -1,4 +1,5 @@
-//! The bytes on the wire: the same from every back end, for every limit, and from year to year.
+//! Tests of the bytes on the wire: they must not depend on the back end or the limit, and must not
+//! change between versions.
 
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ fn all_back_ends_write_the_same_bytes() {
     }
 }
 
-/// Ciphertexts and trailer bits of an instance, whatever the cuts.
+/// Returns the ciphertexts and trailer bits of an instance, independent of the chunk boundaries.
 fn uncut(program: &Program, scheme: Scheme, chunks: &[Vec<u8>]) -> (Vec<u8>, Vec<bool>) {
     use transpute_circuit::BatchKind;
     let kinds = (program.batches().iter())
@@ -60,7 +61,7 @@ fn uncut(program: &Program, scheme: Scheme, chunks: &[Vec<u8>]) -> (Vec<u8>, Vec
     let mut kinds = kinds.peekable();
     let (mut ciphertexts, mut bits) = (Vec::new(), Vec::new());
     for chunk in chunks {
-        // How many gates fit is computed here independently of the crate.
+        // The number of gates that fit is computed independently of the crate.
         let (mut bytes, mut extra) = (0, 0);
         while let Some(kind) = kinds.peek() {
             let (gate_bytes, gate_bits) = match kind {
@@ -107,7 +108,7 @@ fn cuts_change_nothing_but_the_trailers() {
     }
 }
 
-/// A change here is a change of the wire format: it needs a new protocol version.
+/// A failure means that the wire format changed, which needs a new protocol version.
 #[test]
 fn transcripts_are_those_of_the_protocol_version() {
     let program = program();

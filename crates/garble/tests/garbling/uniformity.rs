@@ -1,5 +1,4 @@
-//! A smoke test for bias: what the evaluator sees of one AND gate looks uniform, whatever the
-//! inputs are.
+//! A smoke test for bias: the evaluator's view of one AND gate looks uniform for all inputs.
 
 use std::sync::Arc;
 
@@ -24,7 +23,8 @@ fn tables_labels_and_colours_have_no_bias() {
             let (mine, theirs) = (values & 1, usize::from(values & 2 != 0));
             let mut counts: Vec<usize> = Vec::new();
             for n in 0..GARBLINGS {
-                // Fresh secrets and the same public values: what varies must come from the seed.
+                // Secrets are fresh and public values are fixed, so all variation comes from the
+                // seed.
                 let mut seed = [0; 32];
                 seed[..8].copy_from_slice(&(n as u64).to_le_bytes());
                 let params = fixed_params(scheme, 1);
@@ -63,7 +63,7 @@ fn tables_labels_and_colours_have_no_bias() {
                 for byte in chunk.iter().copied().chain(active.to_bytes()) {
                     seen.extend((0..8).map(|i| byte >> i & 1 == 1));
                 }
-                // The zero bits that fill the trailer up are no part of the view.
+                // The zero padding of the trailer is not part of the view.
                 let table = 8 * scheme.and_bytes();
                 if trailer_bits > 0 {
                     seen.drain(table + trailer_bits..table + 8);
@@ -74,11 +74,11 @@ fn tables_labels_and_colours_have_no_bias() {
                     *count += usize::from(bit);
                 }
             }
-            // The standard deviation is 50; over 7000 counts in all one beyond five deviations has
-            // a chance of one in 250, and the seeds are fixed.
+            // The standard deviation is 50. With over 7000 counts, a deviation beyond five sigma
+            // has a probability of 1/250, and the seeds are fixed.
             for (bit, &count) in counts.iter().enumerate() {
-                // Labels come from the rows with their lowest bit cut off, which travels masked in
-                // the trailer: both ciphertexts are even.
+                // The lowest bit of each row is cut off and sent masked in the trailer, so both
+                // ciphertexts are even.
                 if scheme == Scheme::Prf && [0, 128].contains(&bit) {
                     assert_eq!(count, 0);
                     continue;

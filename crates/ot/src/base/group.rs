@@ -1,7 +1,7 @@
-//! What the base OT computes in Ristretto255, in batches of encoded points.
+//! The operations of the base OT in Ristretto255, on batches of points.
 //!
-//! All points are made as halves and doubled on encoding, because doubling is what lets a whole
-//! batch of encodings share one field inversion.
+//! All points are computed as halves and doubled on encoding, because doubling allows a whole batch
+//! of encodings to share one field inversion.
 
 use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoBasepointTable, RistrettoPoint};
 use curve25519_dalek::scalar::Scalar;
@@ -14,37 +14,38 @@ use super::lanes::Lanes;
 /// Encoded points, wiped on drop.
 pub(super) type Encodings = Zeroizing<Vec<[u8; 32]>>;
 
-/// A point of a peer that cannot be used.
+/// The error of a peer's point that cannot be used.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Refused {
-    /// Its number in the message.
+pub(super) struct RejectedPoint {
+    /// The index of the point in the message.
     pub(super) index: usize,
-    pub(super) why: Refusal,
+    pub(super) why: Rejection,
 }
 
+/// The reason why a point is rejected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Refusal {
-    /// Not a canonical encoding.
+pub(super) enum Rejection {
+    /// The bytes are not a canonical encoding.
     Invalid,
-    /// It, or what is to be multiplied by the secret, is the identity. Ristretto255 has prime
-    /// order, so there are no points of small order left to refuse.
+    /// The point, or the point that is multiplied by the secret, is the identity. Ristretto255 has
+    /// prime order, so there are no other points of small order.
     Identity,
 }
 
-/// How to compute; all ways give the same bytes.
+/// An implementation of the operations; all implementations return the same bytes.
 #[derive(Clone, Copy)]
 pub(super) enum Group {
-    /// One point after another.
+    /// One point at a time.
     Portable,
     #[cfg(target_arch = "x86_64")]
     Lanes(Lanes),
 }
 
-/// From this many multiplications on, a table of multiples of the point pays for itself.
-const TABLE_WORTH: usize = 48;
+/// Number of multiplications from which a table of multiples of the point saves time.
+const MIN_TABLE_SCALARS: usize = 48;
 
 impl Group {
-    /// Chooses the fastest way that this CPU has.
+    /// Returns the fastest implementation that this CPU supports.
     pub(super) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         if let Some(lanes) = Lanes::detect() {
@@ -53,7 +54,7 @@ impl Group {
         Self::Portable
     }
 
-    /// Encodes twice the points that uniform bytes stand for.
+    /// Encodes twice the points to which uniform bytes are mapped.
     pub(super) fn mapped(self, uniform: &[[u8; 64]]) -> Encodings {
         #[cfg(target_arch = "x86_64")]
         if let Self::Lanes(lanes) = self {
@@ -63,7 +64,7 @@ impl Group {
         encode_doubles(points.collect())
     }
 
-    /// Encodes twice `half * G` minus twice the point that uniform bytes stand for.
+    /// Encodes twice `half * G` minus twice the point to which uniform bytes are mapped.
     pub(super) fn differences(self, halves: &[Scalar], uniform: &[[u8; 64]]) -> Encodings {
         #[cfg(target_arch = "x86_64")]
         if let Self::Lanes(lanes) = self {
@@ -75,18 +76,18 @@ impl Group {
         encode_doubles(points.collect())
     }
 
-    /// Encodes twice each `half` times the point that was sent.
+    /// Encodes twice each `half` times the point sent.
     pub(super) fn multiples(
         self,
         sent: &[u8; 32],
         halves: &[Scalar],
-    ) -> Result<Encodings, Refused> {
+    ) -> Result<Encodings, RejectedPoint> {
         #[cfg(target_arch = "x86_64")]
         if let Self::Lanes(lanes) = self {
             return lanes.multiples(sent, halves);
         }
         let point = decode(0, sent)?;
-        Ok(encode_doubles(if halves.len() < TABLE_WORTH {
+        Ok(encode_doubles(if halves.len() < MIN_TABLE_SCALARS {
             halves.iter().map(|half| half * point).collect()
         } else {
             let table = RistrettoBasepointTable::create(&point);
@@ -94,14 +95,14 @@ impl Group {
         }))
     }
 
-    /// Encodes twice `half` times the sum of each point that was sent and twice the point that
-    /// its uniform bytes stand for.
+    /// Encodes, for each point sent, twice `half` times the sum of the point and twice the point to
+    /// which its uniform bytes are mapped.
     pub(super) fn sums(
         self,
         half: &Scalar,
         sent: &[[u8; 32]],
         uniform: &[[u8; 64]],
-    ) -> Result<Encodings, Refused> {
+    ) -> Result<Encodings, RejectedPoint> {
         #[cfg(target_arch = "x86_64")]
         if let Self::Lanes(lanes) = self {
             return lanes.sums(half, sent, uniform);
@@ -110,31 +111,31 @@ impl Group {
         for (index, (sent, uniform)) in sent.iter().zip(uniform).enumerate() {
             let hashed = RistrettoPoint::from_uniform_bytes(uniform);
             let sum = decode(index, sent)? + hashed + hashed;
-            refuse_identity(index, &sum)?;
+            check_not_identity(index, &sum)?;
             points.push(half * sum);
         }
         Ok(encode_doubles(points))
     }
 }
 
-fn decode(index: usize, encoding: &[u8; 32]) -> Result<RistrettoPoint, Refused> {
-    let why = Refusal::Invalid;
+fn decode(index: usize, encoding: &[u8; 32]) -> Result<RistrettoPoint, RejectedPoint> {
+    let why = Rejection::Invalid;
     let point = CompressedRistretto(*encoding)
         .decompress()
-        .ok_or(Refused { index, why })?;
-    refuse_identity(index, &point)?;
+        .ok_or(RejectedPoint { index, why })?;
+    check_not_identity(index, &point)?;
     Ok(point)
 }
 
-fn refuse_identity(index: usize, point: &RistrettoPoint) -> Result<(), Refused> {
+fn check_not_identity(index: usize, point: &RistrettoPoint) -> Result<(), RejectedPoint> {
     if point.is_identity() {
-        let why = Refusal::Identity;
-        return Err(Refused { index, why });
+        let why = Rejection::Identity;
+        return Err(RejectedPoint { index, why });
     }
     Ok(())
 }
 
-/// Encodes twice every point and wipes them.
+/// Encodes twice every point and wipes the points.
 fn encode_doubles(halves: Vec<RistrettoPoint>) -> Encodings {
     let halves = Zeroizing::new(halves);
     let encodings = Zeroizing::new(RistrettoPoint::double_and_compress_batch(&*halves));
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
     use sha2::{Digest, Sha512};
 
-    /// The field element p, then what is next to it.
+    /// Returns the encoding of the field element p plus `above`.
     fn near_p(above: u8) -> [u8; 32] {
         let mut bytes = [0xff; 32];
         bytes[0] = 0xed_u8.wrapping_add(above);
@@ -172,7 +173,7 @@ mod tests {
         edges.into_iter().chain(random).take(count).collect()
     }
 
-    /// Random bytes among which are halves that are 0, as large as can be, or next to p.
+    /// Returns random bytes, some of whose halves are 0, maximal, or close to p.
     fn uniform(count: usize) -> Vec<[u8; 64]> {
         let mut all = random(count, 2);
         let edges = [
@@ -195,7 +196,7 @@ mod tests {
     const COUNTS: [usize; 9] = [0, 1, 7, 8, 9, 16, 17, 47, 50];
 
     #[test]
-    fn every_way_encodes_the_same_points() {
+    fn all_implementations_encode_the_same_points() {
         let chosen = Group::detect();
         for count in COUNTS {
             let (halves, uniform) = (scalars(count), uniform(count));
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_map_has_the_published_values() {
+    fn the_map_gives_the_values_of_rfc_9496() {
         // RFC 9496, appendix A.3, the first input.
         let text = b"Ristretto is traditionally a short shot of espresso coffee";
         let uniform: [u8; 64] = Sha512::digest(text).into();
@@ -232,7 +233,7 @@ mod tests {
         ];
         let half = (Scalar::ONE + Scalar::ONE).invert();
         for group in [Group::Portable, Group::detect()] {
-            // Twice zero times a point, minus the point that was mapped.
+            // Twice zero times G, minus twice the mapped point.
             let [minus] = group.differences(&[Scalar::ZERO], &[uniform])[..] else {
                 panic!("one point");
             };
@@ -242,11 +243,12 @@ mod tests {
     }
 
     #[test]
-    fn every_way_refuses_the_same_points() {
+    fn all_implementations_reject_the_same_points() {
         const COUNT: usize = 18;
         let (half, uniform) = (scalars(5)[4], uniform(COUNT));
         let good = Group::Portable.mapped(&random(COUNT, 4));
-        // The negative of twice the mapped point of its place, which makes the sum the identity.
+        // The negative of twice the mapped point at the same index, which makes the sum the
+        // identity.
         let minus = Group::Portable.differences(&[Scalar::ZERO; COUNT], &uniform);
         let both = |sent: &[[u8; 32]]| {
             let expected = Group::Portable.sums(&half, sent, &uniform);
@@ -257,39 +259,39 @@ mod tests {
         negative[0] = 1;
         for index in [0, 3, 7, 8, 17] {
             for (bad, why) in [
-                (near_p(0), Refusal::Invalid),
-                (near_p(2), Refusal::Invalid),
-                ([0xff; 32], Refusal::Invalid),
-                (negative, Refusal::Invalid),
-                ([0; 32], Refusal::Identity),
-                (minus[index], Refusal::Identity),
+                (near_p(0), Rejection::Invalid),
+                (near_p(2), Rejection::Invalid),
+                ([0xff; 32], Rejection::Invalid),
+                (negative, Rejection::Invalid),
+                ([0; 32], Rejection::Identity),
+                (minus[index], Rejection::Identity),
             ] {
                 let mut sent = good.to_vec();
                 sent[index] = bad;
-                assert_eq!(both(&sent), Err(Refused { index, why }));
-                // The first of several is named.
-                sent[COUNT - 1] = if why == Refusal::Invalid {
+                assert_eq!(both(&sent), Err(RejectedPoint { index, why }));
+                // If several points are invalid, the error contains the first.
+                sent[COUNT - 1] = if why == Rejection::Invalid {
                     [0; 32]
                 } else {
                     [0xff; 32]
                 };
                 let why = if index == COUNT - 1 {
-                    if why == Refusal::Invalid {
-                        Refusal::Identity
+                    if why == Rejection::Invalid {
+                        Rejection::Identity
                     } else {
-                        Refusal::Invalid
+                        Rejection::Invalid
                     }
                 } else {
                     why
                 };
-                assert_eq!(both(&sent), Err(Refused { index, why }));
+                assert_eq!(both(&sent), Err(RejectedPoint { index, why }));
             }
         }
     }
 
     #[test]
-    fn every_way_accepts_the_same_encodings() {
-        // One string in 16 is a point, one small number in 8.
+    fn all_implementations_accept_the_same_encodings() {
+        // One random string in 16 encodes a point, and one small number in 8.
         let mut accepted = 0;
         for i in 0..2_000_u32 {
             let mut bytes = [0; 32];

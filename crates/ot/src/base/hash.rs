@@ -1,24 +1,24 @@
-//! The random oracles of the base OTs: onto points, and onto keys. Lengths go in before what varies in length, so that no
-//! two inputs have the same encoding.
+//! The random oracles of the base OTs: hash to points and key derivation. A length precedes every
+//! input of variable length, so that different inputs have different encodings.
 
 use sha2::{Digest, Sha256, Sha512};
 use zeroize::Zeroizing;
 
 const POINT_DOMAIN: &[u8] = b"transpute base OT v1: hash to point";
 
-/// What separates the key derivations of different kinds of base OT.
+/// The domain separators of a kind of base OT.
 pub(super) struct Domains {
     pub(super) transcript: &'static [u8],
     pub(super) key: &'static [u8],
 }
 
-/// Those of the curve.
+/// The domain separators of base OT over Ristretto255.
 pub(super) const CURVE: Domains = Domains {
     transcript: b"transpute base OT v1: transcript",
     key: b"transpute base OT v1: key",
 };
 
-/// Hash to group elements, one function per exchange, instance and branch.
+/// The hash to group elements, with a separate function per exchange, instance and branch.
 pub(super) struct PointHash {
     prefix: Sha512,
 }
@@ -32,8 +32,8 @@ impl PointHash {
         Self { prefix }
     }
 
-    /// Returns the uniform bytes that stand for half of the hash of the point of the other branch:
-    /// the hash itself is twice their point.
+    /// Returns the uniform bytes from which half of the hash of the other branch's point is mapped:
+    /// the hash itself is twice that point.
     pub(super) fn uniform(&self, instance: usize, branch: u8, other: &[u8; 32]) -> [u8; 64] {
         self.prefix
             .clone()
@@ -45,7 +45,7 @@ impl PointHash {
     }
 }
 
-/// Key derivation, bound to the session, both full messages, the instance and the branch.
+/// The key derivation, bound to the session, both full messages, the instance and the branch.
 pub(super) struct KeyHash {
     prefix: Sha256,
 }
@@ -73,7 +73,8 @@ impl KeyHash {
         Self { prefix }
     }
 
-    /// Returns both keys of every instance, from what is shared for each of its branches, one after the other.
+    /// Returns both keys of every instance. `shared` has the shared secrets of both branches of
+    /// each instance, one after the other.
     pub(super) fn pairs(&self, shared: &[[u8; 32]]) -> Zeroizing<Vec<[u128; 2]>> {
         let (pairs, _) = shared.as_chunks::<2>();
         let keys = pairs
@@ -98,7 +99,7 @@ impl KeyHash {
     }
 }
 
-// Hashes keep a block of what they read.
+// Hash functions buffer a block of input, so they must be wiped on drop.
 const _: () = {
     const fn wiped_on_drop<T: zeroize::ZeroizeOnDrop>() {}
     wiped_on_drop::<Sha256>();

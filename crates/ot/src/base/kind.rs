@@ -1,4 +1,4 @@
-//! The base OTs there are, behind one face.
+//! The kinds of base OT, behind one interface.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,24 +12,24 @@ use super::{
 };
 use crate::OtError;
 
-/// What base OT rests on.
+/// The kind of public-key cryptography in base OT.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum BaseOt {
-    /// Diffie–Hellman on Ristretto255: small and fast. The choices are hidden unconditionally; the
-    /// string that was not chosen is not, from a quantum computer.
+    /// Diffie–Hellman on Ristretto255: small and fast. The choices are hidden unconditionally. The
+    /// key that was not chosen is not hidden from a quantum computer.
     #[default]
     Ristretto255,
-    /// ML-KEM-768: choices and strings are hidden from quantum computers too. About 70 times the
-    /// bytes.
+    /// ML-KEM-768: choices and keys are hidden from quantum computers too. Messages have about 70
+    /// times as many bytes.
     MlKem768,
 }
 
 impl BaseOt {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 2] = [Self::Ristretto255, Self::MlKem768];
 
-    /// Returns the name, as it is given and shown.
+    /// Returns the name on the command line and in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl BaseOt {
         }
     }
 
-    /// Returns the code on the wire.
+    /// Returns the code of the kind on the wire.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -47,7 +47,7 @@ impl BaseOt {
         }
     }
 
-    /// Returns what a code stands for.
+    /// Returns the kind with a code.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|base| base.code() == code)
@@ -93,15 +93,15 @@ impl FromStr for BaseOt {
 
 /// The receiver of a batch of base OTs of either kind.
 pub enum AnyReceiver {
-    /// On the curve.
+    /// Over Ristretto255.
     Ristretto255(BaseReceiver),
-    /// Over the KEM.
+    /// Over ML-KEM-768.
     MlKem768(KemReceiver),
 }
 
 impl AnyReceiver {
-    /// Starts one OT per choice and returns the message for the sender,
-    /// [`BaseOt::receiver_len`] bytes; see [`BaseReceiver::start`].
+    /// Starts one OT per choice and returns the message for the sender, [`BaseOt::receiver_len`]
+    /// bytes; see [`BaseReceiver::start`].
     pub fn start(
         base: BaseOt,
         choices: &[bool],
@@ -123,7 +123,7 @@ impl AnyReceiver {
     /// Derives the chosen key of every instance from the sender's message.
     ///
     /// # Errors
-    /// As [`BaseReceiver::finish`] and [`KemReceiver::finish`].
+    /// The errors of [`BaseReceiver::finish`] and [`KemReceiver::finish`].
     pub fn finish(
         self,
         sid: &[u8; 32],
@@ -138,17 +138,18 @@ impl AnyReceiver {
 
 /// The sender of a batch of base OTs of either kind.
 pub enum AnySender {
-    /// On the curve: its message is the first.
+    /// Over Ristretto255, where the sender's message does not depend on the receiver's.
     Ristretto255(BaseSender),
-    /// Over the KEM: its message answers the receiver's.
+    /// Over ML-KEM-768, where the sender answers the receiver's message.
     MlKem768,
 }
 
-/// Both keys of every instance, and the message for the receiver if that answers the receiver's.
+/// Both keys of every instance, and the sender's message if it answers the receiver's.
 pub type Keys = (Zeroizing<Vec<[u128; 2]>>, Option<Vec<u8>>);
 
 impl AnySender {
-    /// Starts and returns the message for the receiver, if it does not wait for the receiver's.
+    /// Starts the OTs; returns the message for the receiver if it does not depend on the receiver's
+    /// message.
     pub fn start(base: BaseOt, rng: &mut (impl CryptoRng + ?Sized)) -> (Self, Option<Vec<u8>>) {
         match base {
             BaseOt::Ristretto255 => {
@@ -159,11 +160,11 @@ impl AnySender {
         }
     }
 
-    /// Derives both keys of `count` instances from the receiver's message, and the message for the
-    /// receiver if [`start`](Self::start) gave none. `rng` is drawn from for that alone.
+    /// Derives both keys of `count` instances from the receiver's message. Also returns the message
+    /// for the receiver if [`start`](Self::start) returned none, which is the only use of `rng`.
     ///
     /// # Errors
-    /// As [`BaseSender::finish`] and [`KemSender::answer`].
+    /// The errors of [`BaseSender::finish`] and [`KemSender::answer`].
     pub fn finish(
         self,
         sid: &[u8; 32],
@@ -192,7 +193,7 @@ mod tests {
     use rand::{SeedableRng, rngs::StdRng};
 
     #[test]
-    fn names_and_codes_are_read_back() {
+    fn base_ot_names_and_codes_round_trip() {
         for base in BaseOt::ALL {
             assert_eq!(base.to_string().parse(), Ok(base));
             assert_eq!(BaseOt::from_code(base.code()), Some(base));
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn both_kinds_do_what_they_say() {
+    fn both_kinds_transfer_the_chosen_keys() {
         let choices = [true, false, true];
         for base in BaseOt::ALL {
             let mut rng = StdRng::seed_from_u64(1);

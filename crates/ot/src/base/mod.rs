@@ -1,9 +1,9 @@
 //! Base OT: the "endemic" protocol of Masny and Rindal (eprint 2019/706) over Ristretto255.
 //!
-//! Instance `i` of the receiver with choice `c` sends two points `r_0, r_1` of which
-//! `r_(1-c)` is random and `r_c = x G - Hpt(i, c, r_(1-c))`. The sender sends one `S = s G` for
-//! all instances. The key of branch `b` is derived from `s (r_b + Hpt(i, b, r_(1-b)))`, which
-//! the receiver knows for `b = c` as `x S`. No message depends on the other: one round.
+//! For instance `i` with choice `c`, the receiver sends two points `r_0, r_1`: `r_(1-c)` is random,
+//! and `r_c = x G - Hpt(i, c, r_(1-c))`. The sender sends one `S = s G` for all instances. The key
+//! of branch `b` is derived from `s (r_b + Hpt(i, b, r_(1-b)))`, which the receiver knows for `b =
+//! c` as `x S`. Neither message depends on the other, so both fit in one round.
 
 mod group;
 mod hash;
@@ -23,10 +23,10 @@ use zeroize::Zeroizing;
 
 use crate::OtError;
 use crate::error::check_len;
-use group::{Group, Refusal, Refused};
+use group::{Group, RejectedPoint, Rejection};
 use hash::{CURVE, KeyHash, PointHash};
 
-/// Number of base OTs that an extension needs: one per bit of its global offset.
+/// Number of base OTs of an extension: one per bit of its global offset.
 pub const BASE_COUNT: usize = 128;
 
 /// Length of the message of [`BaseSender::start`], in bytes.
@@ -38,22 +38,23 @@ pub const fn base_receiver_len(count: usize) -> usize {
     count.saturating_mul(2 * POINT_LEN)
 }
 
-/// Returns the choices that make 128 base OTs transfer the keys of the offset `delta`: bit `i`
-/// is choice `i`.
+/// Returns the choices with which 128 base OTs transfer the keys for the offset `delta`: choice `i`
+/// is bit `i`.
 #[must_use]
 pub fn delta_choices(delta: u128) -> Zeroizing<[bool; BASE_COUNT]> {
     Zeroizing::new(std::array::from_fn(|i| delta >> i & 1 == 1))
 }
 
-/// Receiver of a batch of base OTs, secure against malicious parties and *endemic*.
+/// The receiver of a batch of base OTs, secure against malicious parties and *endemic*.
 ///
-/// The choices are hidden unconditionally. The OT is *endemic*: nothing keeps a party that
-/// deviates from choosing the keys that it gets (a receiver its own, a sender both), so they serve
-/// as seeds of an extension or as one-time masks, not as coins that both parties trust.
+/// The choices are hidden unconditionally. In an *endemic* OT, a malicious party can choose the
+/// keys that it obtains: a receiver its own keys, a sender both keys of each pair. The keys may
+/// therefore serve as seeds of an extension or as one-time masks, but not as random coins that both
+/// parties trust.
 ///
 /// Secrets are wiped on drop; temporaries inside the curve arithmetic are not.
 pub struct BaseReceiver {
-    /// Half of `x` per instance.
+    /// Half of `x`, per instance.
     halves: Zeroizing<Vec<Scalar>>,
     choices: Zeroizing<Vec<u8>>,
     binding: Vec<u8>,
@@ -61,19 +62,20 @@ pub struct BaseReceiver {
 }
 
 impl BaseReceiver {
-    /// Starts one OT per choice and returns the message for the sender,
-    /// [`base_receiver_len`] bytes.
+    /// Starts one OT per choice and returns the message for the sender, [`base_receiver_len`]
+    /// bytes.
     ///
-    /// `binding` is public and known to both parties before the message is used, such as the
-    /// nonce in the hello of the party that runs the receiver. It separates the hash to points
-    /// of one exchange from those of all others.
+    /// `binding` is public, and both parties know it before the message is used; an example is the
+    /// nonce in the hello of the receiver's party. It separates the hash to points of this exchange
+    /// from those of all other exchanges.
     pub fn start(
         choices: &[bool],
         binding: &[u8],
         rng: &mut (impl CryptoRng + ?Sized),
     ) -> (Self, Vec<u8>) {
         let choices = choice_bytes(choices);
-        // Which of an instance's two points is random is its choice: both lists are secret.
+        // The choice determines which of an instance's two points is random, so both lists are
+        // secret.
         let mut uniform = Zeroizing::new(vec![[0; 64]; choices.len()]);
         uniform.iter_mut().for_each(|bytes| rng.fill_bytes(bytes));
         let group = Group::detect();
@@ -102,10 +104,12 @@ impl BaseReceiver {
 
     /// Derives the chosen key of every instance from the sender's message.
     ///
-    /// `sid` is the session id, known after both hellos; keys of different sessions are unrelated.
+    /// `sid` is the session id, which is known after both hellos; keys of different sessions are
+    /// unrelated.
     ///
     /// # Errors
-    /// [`OtError::WrongLength`], [`OtError::InvalidPoint`], [`OtError::IdentityPoint`].
+    /// [`OtError::WrongLength`] if the message has the wrong length; [`OtError::InvalidPoint`] and
+    /// [`OtError::IdentityPoint`] if its point is invalid.
     pub fn finish(
         self,
         sid: &[u8; 32],
@@ -115,7 +119,7 @@ impl BaseReceiver {
         let (encodings, _) = sender_message.as_chunks::<POINT_LEN>();
         let points = Group::detect()
             .multiples(&encodings[0], &self.halves)
-            .map_err(|refused| refused.of(SENDER_MESSAGE))?;
+            .map_err(|rejected| rejected.of(SENDER_MESSAGE))?;
         let hash = KeyHash::new(&CURVE, sid, &self.binding, &self.message, sender_message);
         Ok(Zeroizing::new(
             points
@@ -128,7 +132,8 @@ impl BaseReceiver {
     }
 }
 
-/// Sender of a batch of base OTs, secure against malicious parties and endemic: see [`BaseReceiver`].
+/// The sender of a batch of base OTs, secure against malicious parties and endemic; see
+/// [`BaseReceiver`].
 ///
 /// The secret scalar is wiped on drop; temporaries inside the curve arithmetic are not.
 pub struct BaseSender {
@@ -138,8 +143,8 @@ pub struct BaseSender {
 }
 
 impl BaseSender {
-    /// Draws the secret and returns the message for the receiver. It serves any number of OTs
-    /// of one batch.
+    /// Draws the secret scalar and returns the message for the receiver, which serves any number of
+    /// OTs of one batch.
     pub fn start(rng: &mut (impl CryptoRng + ?Sized)) -> (Self, [u8; BASE_SENDER_LEN]) {
         let half = Zeroizing::new(Scalar::random(rng));
         let point = RistrettoPoint::mul_base(&half);
@@ -147,13 +152,14 @@ impl BaseSender {
         (Self { half, message }, message)
     }
 
-    /// Derives both keys of `count` instances from the receiver's message. Element `b` of a pair
-    /// is the key that the receiver has if its choice was `b`.
+    /// Derives both keys of `count` instances from the receiver's message. Element `b` of a pair is
+    /// the key that the receiver has if its choice is `b`.
     ///
     /// `sid` and `binding` are those of [`BaseReceiver`].
     ///
     /// # Errors
-    /// [`OtError::WrongLength`], [`OtError::InvalidPoint`], [`OtError::IdentityPoint`].
+    /// [`OtError::WrongLength`] if the message has the wrong length; [`OtError::InvalidPoint`] and
+    /// [`OtError::IdentityPoint`] for the first invalid point.
     pub fn finish(
         self,
         sid: &[u8; 32],
@@ -167,12 +173,12 @@ impl BaseSender {
 
         let hash = PointHash::new(binding);
         let uniform: Vec<[u8; 64]> = (0..encodings.len())
-            // The two points of an instance lie next to each other.
+            // The two points of an instance are adjacent.
             .map(|index| hash.uniform(index / 2, (index % 2) as u8, &encodings[index ^ 1]))
             .collect();
         let points = Group::detect()
             .sums(&self.half, encodings, &uniform)
-            .map_err(|refused| refused.of(RECEIVER_MESSAGE))?;
+            .map_err(|rejected| rejected.of(RECEIVER_MESSAGE))?;
         let hash = KeyHash::new(&CURVE, sid, binding, receiver_message, &self.message);
         Ok(hash.pairs(&points))
     }
@@ -182,12 +188,12 @@ const POINT_LEN: usize = 32;
 const RECEIVER_MESSAGE: &str = "base OT receiver message";
 const SENDER_MESSAGE: &str = "base OT sender message";
 
-impl Refused {
+impl RejectedPoint {
     fn of(self, message: &'static str) -> OtError {
         let index = self.index;
         match self.why {
-            Refusal::Invalid => OtError::InvalidPoint { message, index },
-            Refusal::Identity => OtError::IdentityPoint { message, index },
+            Rejection::Invalid => OtError::InvalidPoint { message, index },
+            Rejection::Identity => OtError::IdentityPoint { message, index },
         }
     }
 }
@@ -196,7 +202,8 @@ fn choice_bytes(choices: &[bool]) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(choices.iter().map(|&choice| u8::from(choice)).collect())
 }
 
-/// Appends both elements of an instance, the receiver's own in the place of its choice, without revealing which that is.
+/// Appends both elements of an instance, the receiver's own at the index of its choice, without a
+/// branch on the choice.
 fn put_pair<const LEN: usize>(
     message: &mut Vec<u8>,
     own: &[u8; LEN],
@@ -208,7 +215,7 @@ fn put_pair<const LEN: usize>(
     message.extend_from_slice(&select(other, own, swap));
 }
 
-/// Returns `zero` or `one` without revealing which.
+/// Returns `zero` or `one` in constant time.
 fn select<const LEN: usize>(zero: &[u8; LEN], one: &[u8; LEN], choice: Choice) -> [u8; LEN] {
     std::array::from_fn(|i| u8::conditional_select(&zero[i], &one[i], choice))
 }

@@ -1,4 +1,4 @@
-//! Hashes of columns with carry-less multiplication of four pairs of words at a time.
+//! Column hashes with carry-less multiplication of four pairs of words at a time.
 
 use std::arch::x86_64::{
     __m512i, _mm512_bslli_epi128, _mm512_bsrli_epi128, _mm512_clmulepi64_epi128,
@@ -14,26 +14,26 @@ use crate::{
     gf128::{POLYNOMIAL, Powers},
 };
 
-/// Shuffle of 32-bit words that swaps the 64-bit words of each block.
+/// A shuffle of 32-bit words that swaps the 64-bit words of each block.
 const SWAP_WORDS: i32 = 0b01_00_11_10;
 
 const ZEROS: [Block; SEGMENT_BLOCKS] = [[0; 2]; SEGMENT_BLOCKS];
 
-/// Groups that share loads of the coefficients.
-const PAIR: usize = 2;
+/// Number of groups that share loads of the coefficients.
+const PAIR_GROUPS: usize = 2;
 
-/// Blocks in a vector, and groups that are reduced together.
+/// Number of blocks in a vector, and of groups that are reduced together.
 const LANES: usize = 4;
 
 impl Wide {
-    /// Returns the powers of an element, from 0 upwards.
+    /// Returns the powers of an element, starting with power 0.
     pub(crate) fn powers(self, element: u128) -> [Block; SEGMENT_BLOCKS] {
-        // SAFETY: `self` exists, so the CPU has these features.
+        // SAFETY: a `Wide` value exists only if the CPU has these features.
         unsafe { powers(element) }
     }
 
-    /// Hashes groups of `k` columns, which are `stride` blocks apart. Reads up to the next multiple
-    /// of four blocks of each column.
+    /// Hashes groups of `k` columns, at intervals of `stride` blocks. Each column is read up to the
+    /// next multiple of four blocks.
     ///
     /// # Panics
     /// If the columns are shorter than that.
@@ -51,7 +51,7 @@ impl Wide {
             4 => hash_groups::<4>,
             _ => hash_groups::<8>,
         };
-        // SAFETY: `self` exists, so the CPU has these features.
+        // SAFETY: a `Wide` value exists only if the CPU has these features.
         unsafe { hash(columns, stride, powers, hashes) }
     }
 }
@@ -63,7 +63,7 @@ fn powers(element: u128) -> [Block; SEGMENT_BLOCKS] {
     let (cube, step) = (multiply(square, element), multiply(square, square));
     let mut powers = [[0; 2]; SEGMENT_BLOCKS];
     let (vectors, _) = powers.as_chunks_mut::<LANES>();
-    // Lane `i` takes the power `i`.
+    // Lane `i` starts with power `i`.
     let mut next = load(&[to_block(1); LANES]);
     next = _mm512_mask_mov_epi64(next, 0b0000_1100, element);
     next = _mm512_mask_mov_epi64(next, 0b0011_0000, square);
@@ -102,7 +102,7 @@ fn hash_groups<const K: usize>(
         .chunks_mut(LANES)
         .zip(columns.chunks(LANES * K * stride))
     {
-        let (first, second) = columns.split_at(columns.len().min(PAIR * K * stride));
+        let (first, second) = columns.split_at(columns.len().min(PAIR_GROUPS * K * stride));
         let [a, b] = products::<K>(first, stride, powers);
         let [c, d] = products::<K>(second, stride, powers);
         let low = across(a[0], b[0], c[0], d[0]);
@@ -115,15 +115,15 @@ fn hash_groups<const K: usize>(
     }
 }
 
-/// Returns the low and the high halves of the sums of all products of two groups, in four parts
-/// each. Groups that do not exist count as zero.
+/// Returns the low and the high halves of the sums of all products of two groups, in four partial
+/// sums each. Missing groups count as zero.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,vpclmulqdq")]
 fn products<const K: usize>(
     columns: &[Block],
     stride: usize,
     powers: &Powers,
-) -> [[__m512i; 2]; PAIR] {
+) -> [[__m512i; 2]; PAIR_GROUPS] {
     let vectors = powers.blocks().div_ceil(LANES);
     let coefficients = &powers.coefficients.as_chunks::<LANES>().0[..vectors];
     let folded = &powers.folded.as_chunks::<LANES>().0[..vectors];
@@ -136,13 +136,13 @@ fn products<const K: usize>(
     };
     let first: [_; K] = array::from_fn(column);
     let second: [_; K] = array::from_fn(|j| column(K + j));
-    let mut sums = [[_mm512_setzero_si512(); 3]; PAIR];
+    let mut sums = [[_mm512_setzero_si512(); 3]; PAIR_GROUPS];
     for (i, (p, folded)) in coefficients.iter().zip(folded).enumerate() {
         let (p, folded) = (load(p), load(folded));
         accumulate(&mut sums[0], combine(&first, i), p, folded);
         accumulate(&mut sums[1], combine(&second, i), p, folded);
     }
-    let mut halves = [[_mm512_setzero_si512(); 2]; PAIR];
+    let mut halves = [[_mm512_setzero_si512(); 2]; PAIR_GROUPS];
     for (halves, [low, middle, high]) in halves.iter_mut().zip(sums) {
         let middle = xor3(middle, low, high);
         *halves = [
@@ -153,7 +153,7 @@ fn products<const K: usize>(
     halves
 }
 
-/// Loads vector `i` of a group: its columns are the coefficients of 1, x, x^2 and so on.
+/// Returns vector `i` of a group, with the columns as the coefficients of 1, x, x^2 and so on.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn combine<const K: usize>(columns: &[&[[Block; LANES]]; K], i: usize) -> __m512i {
@@ -164,7 +164,8 @@ fn combine<const K: usize>(columns: &[&[[Block; LANES]]; K], i: usize) -> __m512
     z
 }
 
-/// Adds products to the low, middle and high sums: three for each block (Karatsuba).
+/// Adds products to the low, middle and high sums, with three multiplications per block
+/// (Karatsuba).
 #[inline]
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 fn accumulate(sums: &mut [__m512i; 3], z: __m512i, p: __m512i, folded: __m512i) {
@@ -180,17 +181,17 @@ fn accumulate(sums: &mut [__m512i; 3], z: __m512i, p: __m512i, folded: __m512i) 
 fn double(z: __m512i) -> __m512i {
     let polynomial = POLYNOMIAL as i64;
     let carried = _mm512_set_epi64(1, polynomial, 1, polynomial, 1, polynomial, 1, polynomial);
-    // All bits of a word are the top bit of the other word of its block.
+    // Spread the top bit of each word over the other word of its block.
     let top = _mm512_shuffle_epi32::<SWAP_WORDS>(_mm512_srai_epi64::<63>(z));
-    // a ^ (b & c).
+    // The ternary function is a ^ (b & c).
     _mm512_ternarylogic_epi64::<0x78>(_mm512_slli_epi64::<1>(z), top, carried)
 }
 
-/// Adds up the parts of each of four vectors.
+/// Adds the four partial sums of each of four vectors.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn across(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> __m512i {
-    // Parts 0 and 1 of both, and parts 2 and 3.
+    // Adds parts 0 and 1 of both vectors to their parts 2 and 3.
     let halves = |x, y| {
         _mm512_xor_si512(
             _mm512_shuffle_i64x2::<0b01_00_01_00>(x, y),
@@ -204,13 +205,13 @@ fn across(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> __m512i {
     )
 }
 
-/// Reduces four products of 256 bits.
+/// Reduces four 256-bit products modulo the polynomial.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,vpclmulqdq")]
 fn reduce(low: __m512i, high: __m512i) -> __m512i {
     let polynomial = _mm512_set1_epi64(POLYNOMIAL as i64);
     let top = _mm512_clmulepi64_epi128::<0x01>(high, polynomial);
-    // What the upper word carries beyond x^127 is at most seven bits.
+    // The upper word carries at most seven bits beyond x^127.
     let rest = _mm512_xor_si512(high, _mm512_bsrli_epi128::<8>(top));
     xor3(
         low,
@@ -228,13 +229,13 @@ fn xor3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load(blocks: &[Block; LANES]) -> __m512i {
-    // SAFETY: four blocks are 64 bytes that may be read; the load needs no alignment.
+    // SAFETY: four blocks are 64 readable bytes, and the load needs no alignment.
     unsafe { _mm512_loadu_si512(blocks.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn store(vector: __m512i, blocks: &mut [Block; LANES]) {
-    // SAFETY: four blocks are 64 bytes that may be written; the store needs no alignment.
+    // SAFETY: four blocks are 64 writable bytes, and the store needs no alignment.
     unsafe { _mm512_storeu_si512(blocks.as_mut_ptr().cast(), vector) }
 }

@@ -1,8 +1,9 @@
-//! AVX-512 with VAES, VPCLMULQDQ and GFNI, chosen at run time: the same bytes as the portable code.
+//! Kernels for AVX-512 with VAES, VPCLMULQDQ and GFNI, selected at run time. They return the same
+//! bytes as the portable code.
 //!
-//! The `aes` crate has a VAES back end too, but prepares its round keys anew in every call and
-//! takes 64 blocks at a time. Expansion keys a cipher per seed and wants few blocks of each, where
-//! that preparation costs more than the encryption.
+//! The `aes` crate has a VAES back end too, but it prepares its round keys in every call and
+//! encrypts 64 blocks at a time. The expansion uses one cipher per seed and few blocks of each, so
+//! that preparation would cost more than the encryption.
 
 #![expect(unsafe_code, reason = "calls, loads and stores of SIMD kernels")]
 
@@ -23,12 +24,12 @@ use crate::dispatch::Work;
 use crate::extension::Block;
 pub(crate) use transpose::Scratch;
 
-/// Proof that this CPU has AES, AVX-512 F, BW and VL, VAES, VPCLMULQDQ and GFNI.
+/// The proof that this CPU has AES, AVX-512 F, BW and VL, VAES, VPCLMULQDQ and GFNI.
 #[derive(Clone, Copy)]
 pub(crate) struct Wide(());
 
 impl Wide {
-    /// Looks for the instructions; the standard library remembers the answer.
+    /// Returns the proof if the CPU has the features; the standard library caches the detection.
     pub(crate) fn detect() -> Option<Self> {
         let found = is_x86_feature_detected!("aes")
             && is_x86_feature_detected!("avx512f")
@@ -40,41 +41,44 @@ impl Wide {
         found.then_some(Self(()))
     }
 
-    /// Runs `work` translated for AVX-512.
+    /// Runs `work` compiled for AVX-512.
     pub(crate) fn run(self, work: impl Work) {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
         fn translated(work: impl Work) {
             work.run::<8>();
         }
-        // SAFETY: `self` exists, so the CPU has these features.
+        // SAFETY: a `Wide` value exists only if the CPU has these features.
         unsafe { translated(work) }
     }
 }
 
-/// Round keys of AES-128, wiped on drop. Exists only on a CPU that [`Wide`] vouches for.
+/// The round keys of AES-128, wiped on drop. A value exists only if the CPU has the features of
+/// [`Wide`].
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub(crate) struct Schedule([u128; 11]);
 
 impl Schedule {
     pub(crate) fn new(_: Wide, key: u128) -> Self {
-        // SAFETY: a `Wide` was given, so the CPU has AES.
+        // SAFETY: a `Wide` value exists only if the CPU has AES.
         Self(unsafe { expand(key) })
     }
 
     /// Writes the encryption of `label << 64 | position + i` to `out[i]`.
     pub(crate) fn count(&self, label: u64, position: u64, out: &mut [Block]) {
-        // SAFETY: a `Schedule` is made only where a `Wide` was given: the CPU has the features.
+        // SAFETY: constructing a `Schedule` takes a `Wide`, which exists only if the CPU has the
+        // features.
         unsafe { count(&self.0, label, position, out) }
     }
 
     /// Encrypts every block in place.
     pub(crate) fn encrypt(&self, blocks: &mut [Block]) {
-        // SAFETY: a `Schedule` is made only where a `Wide` was given: the CPU has AES.
+        // SAFETY: constructing a `Schedule` takes a `Wide`, which exists only if the CPU has the
+        // features.
         unsafe { encrypt(&self.0, blocks) }
     }
 }
 
-/// Key expansion of FIPS 197, section 5.2.
+/// Expands a key (FIPS 197, section 5.2).
 #[target_feature(enable = "aes")]
 fn expand(key: u128) -> [u128; 11] {
     #[target_feature(enable = "aes")]
@@ -123,7 +127,7 @@ fn store(value: __m128i) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// The low 64 bits of each of four blocks.
+/// Mask of the low 64 bits of each of four blocks.
 const LOW_HALVES: u8 = 0b0101_0101;
 
 #[target_feature(enable = "avx512f,vaes")]
@@ -179,7 +183,7 @@ fn broadcast(schedule: &[u128; 11]) -> [__m512i; 11] {
     keys
 }
 
-/// Takes the next `4 * VECTORS` counters.
+/// Returns the next `4 * VECTORS` counter blocks.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn counters<const VECTORS: usize>(counter: &mut __m512i) -> [__m512i; VECTORS] {
@@ -199,7 +203,7 @@ fn loaded<const VECTORS: usize>(blocks: &[Block]) -> [__m512i; VECTORS] {
     let mut state = [_mm512_setzero_si512(); VECTORS];
     let (parts, _) = blocks.as_chunks::<4>();
     for (vector, part) in state.iter_mut().zip(parts) {
-        // SAFETY: `part` is 64 bytes that may be read; the load needs no alignment.
+        // SAFETY: `part` is 64 readable bytes, and the load needs no alignment.
         *vector = unsafe { _mm512_loadu_si512(part.as_ptr().cast()) };
     }
     state
@@ -224,7 +228,7 @@ fn burst<const VECTORS: usize>(
     let (parts, _) = out.as_chunks_mut::<4>();
     for (vector, part) in state.iter().zip(parts) {
         let block = _mm512_aesenclast_epi128(*vector, keys[10]);
-        // SAFETY: `part` is 64 bytes that may be written; the store needs no alignment.
+        // SAFETY: `part` is 64 writable bytes, and the store needs no alignment.
         unsafe { _mm512_storeu_si512(part.as_mut_ptr().cast(), block) };
     }
 }

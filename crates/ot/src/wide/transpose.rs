@@ -1,7 +1,7 @@
-//! 128 columns of 512 bits to 512 rows, with the bit matrix instruction of GFNI.
+//! Transposition of 128 columns of 512 bits to 512 rows, with the bit-matrix instruction of GFNI.
 //!
-//! An 8 x 8 square is one 64-bit word, transposed by one instruction; what remains is to bring
-//! bytes together: three levels of merging before that and four after it.
+//! An 8 x 8 square is a 64-bit word that one instruction transposes. The other steps only move
+//! bytes: three levels of interleaving before it and four after it.
 
 use std::arch::x86_64::{
     __m512i, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512, _mm512_permutex2var_epi32,
@@ -16,36 +16,37 @@ use super::Wide;
 use crate::extension::Block;
 use crate::transpose::{COLUMNS, TILE_ROWS, TILES};
 
-/// Columns in a square, and rows.
+/// Number of rows and columns of a square.
 const SIDE: usize = 8;
 
-/// Groups of eight columns.
+/// Number of groups of eight columns.
 const GROUPS: usize = COLUMNS / SIDE;
 
-/// Squares after the first merging: one vector per group of columns and pair of bytes in each
-/// 128-bit part of a column.
+/// The transposed squares: one vector per group of columns and per pair of bytes in each 128-bit
+/// part of a column.
 type Squares = [[__m512i; GROUPS]; SIDE];
 
-/// Working memory, wiped on drop.
+/// The buffer of the transposition, wiped on drop.
 pub(crate) struct Scratch(Squares);
 
 impl Scratch {
     pub(crate) fn new(_: Wide) -> Self {
-        // SAFETY: a `Wide` was given, so the CPU has AVX-512.
+        // SAFETY: a `Wide` value exists only if the CPU has AVX-512.
         Self([[unsafe { _mm512_setzero_si512() }; GROUPS]; SIDE])
     }
 
-    /// Transposes: column `i` starts at `columns[i * stride]`.
+    /// Transposes 128 columns; column `i` starts at `columns[i * stride]`.
     ///
     /// # Panics
-    /// If there are not 128 columns.
+    /// If there are fewer than 128 columns.
     pub(crate) fn transpose(
         &mut self,
         columns: &[Block],
         stride: usize,
         rows: &mut [u128; TILE_ROWS],
     ) {
-        // SAFETY: a `Scratch` is made only where a `Wide` was given: the CPU has the features.
+        // SAFETY: constructing a `Scratch` takes a `Wide`, which exists only if the CPU has the
+        // features.
         unsafe {
             squares(columns, stride, &mut self.0);
             assemble(&self.0, rows);
@@ -55,18 +56,19 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // SAFETY: vectors are words, any bits are valid, and `self` is borrowed exclusively.
+        // SAFETY: vectors consist of words, all bit patterns are valid, and `self` is borrowed
+        // exclusively.
         let words: &mut [u64; 8 * GROUPS * SIDE] = unsafe { &mut *(&raw mut self.0).cast() };
         words.zeroize();
     }
 }
 
-/// Makes the squares: byte `j` of a word of group `g` has the bits of columns `8 g..8 g + 8` in a
-/// row whose number is `j` modulo 8. Vector `m` has, in part `l`, the words of the rows from
-/// `128 l + 16 m` and from `128 l + 16 m + 8` on.
+/// Computes the transposed squares. Byte `j` of a word of group `g` has the bits of columns `8 g..8
+/// g + 8` in a row whose number is `j` modulo 8. Vector `m` has, in part `l`, the words of the rows
+/// from `128 l + 16 m` and from `128 l + 16 m + 8` on.
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 fn squares(columns: &[Block], stride: usize, squares: &mut Squares) {
-    // The instruction counts the rows of its matrix from the last byte.
+    // The instruction numbers the rows of its matrix from the last byte.
     let transposed = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
     for group in 0..GROUPS {
         let mut r = [_mm512_setzero_si512(); SIDE];
@@ -91,25 +93,26 @@ fn squares(columns: &[Block], stride: usize, squares: &mut Squares) {
                 _mm512_unpackhi_epi32(r[low], r[high]),
             );
         }
-        // Bytes 0 and 1 of each part are in place 0, then 4, 2, 6, 1, 5, 3, 7.
+        // Bytes 0 and 1 of each part are in register 0; the next pairs are in registers 4, 2, 6, 1,
+        // 5, 3 and 7.
         for (m, from) in [0, 4, 2, 6, 1, 5, 3, 7].into_iter().enumerate() {
             squares[m][group] = _mm512_gf2p8affine_epi64_epi8::<0>(transposed, r[from]);
         }
     }
 }
 
-/// Puts rows together from the bytes that their groups of columns have.
+/// Assembles the rows from the bytes of their groups of columns.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn assemble(squares: &Squares, rows: &mut [u128; TILE_ROWS]) {
-    // From two vectors of 4-byte pieces, pairs of pieces of parts 0 and 1, or 2 and 3.
+    // From two vectors of 4-byte pieces: pairs of pieces of parts 0 and 1, or of parts 2 and 3.
     let parts01 = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     let parts23 = _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
-    // From two vectors of such pairs, all pieces of the lower or the upper part.
+    // From two vectors of such pairs: all pieces of the lower or of the upper part.
     let lower = _mm512_set_epi32(23, 22, 7, 6, 21, 20, 5, 4, 19, 18, 3, 2, 17, 16, 1, 0);
     let upper = _mm512_set_epi32(31, 30, 15, 14, 29, 28, 13, 12, 27, 26, 11, 10, 25, 24, 9, 8);
 
     for (m, groups) in squares.iter().enumerate() {
-        // Per half word of the part: the rows `0..4` and `4..8` of the square, of four groups.
+        // For each half word of the part: rows `0..4` and `4..8` of the square, of four groups.
         let mut pieces = [[_mm512_setzero_si512(); 4]; 4];
         let (quads, _) = groups.as_chunks::<4>();
         for (quad, [a, b, c, d]) in quads.iter().enumerate() {
@@ -138,7 +141,7 @@ fn assemble(squares: &Squares, rows: &mut [u128; TILE_ROWS]) {
 #[target_feature(enable = "avx512f")]
 fn load(blocks: &[Block]) -> __m512i {
     let blocks = &blocks[..TILES];
-    // SAFETY: the slice is 64 bytes that may be read; the load needs no alignment.
+    // SAFETY: the slice is 64 readable bytes, and the load needs no alignment.
     unsafe { _mm512_loadu_si512(blocks.as_ptr().cast()) }
 }
 
@@ -147,6 +150,6 @@ fn load(blocks: &[Block]) -> __m512i {
 #[target_feature(enable = "avx512f")]
 fn store(four: __m512i, rows: &mut [u128]) {
     let rows = &mut rows[..4];
-    // SAFETY: the slice is 64 bytes that may be written; the store needs no alignment.
+    // SAFETY: the slice is 64 writable bytes, and the store needs no alignment.
     unsafe { _mm512_storeu_si512(rows.as_mut_ptr().cast(), four) };
 }

@@ -1,4 +1,4 @@
-//! Base OT: agreement, binding of every key, refusal of malformed messages.
+//! Tests of base OT: agreement of keys, binding of keys, and rejection of malformed messages.
 
 use crate::common::{TestRng, hex};
 use sha2::{Digest, Sha256};
@@ -18,7 +18,7 @@ const NOT_CANONICAL: [u8; 32] = {
     bytes
 };
 
-/// A negative field element, which encodes no Ristretto255 point.
+/// A negative field element, which does not encode a Ristretto255 point.
 const NEGATIVE: [u8; 32] = {
     let mut bytes = [0; 32];
     bytes[0] = 1;
@@ -47,7 +47,7 @@ fn exchange(choices: &[bool], seed: u64) -> Exchange {
     }
 }
 
-/// The sender's side of a message that was changed on the way.
+/// Returns the sender's result for a receiver message that was changed in transit.
 fn send(
     seed: u64,
     change: impl FnOnce(&mut Vec<u8>),
@@ -65,7 +65,7 @@ fn send(
 #[test]
 fn the_receiver_gets_the_chosen_key_and_not_the_other() {
     let patterns: [fn(usize) -> bool; 4] = [|_| false, |_| true, |i| i % 2 == 0, |i| i % 3 == 0];
-    // From 48 OTs on the receiver works with a table.
+    // With 48 or more OTs the receiver uses a table.
     for count in [0, 1, 2, 17, 47, 48] {
         for (seed, pattern) in patterns.iter().enumerate() {
             let choices: Vec<bool> = (0..count).map(pattern).collect();
@@ -82,7 +82,7 @@ fn the_receiver_gets_the_chosen_key_and_not_the_other() {
 }
 
 #[test]
-fn every_choice_of_four_instances_works() {
+fn all_choices_of_four_instances_work() {
     for bits in 0..16_u32 {
         let choices: Vec<bool> = (0..4).map(|i| bits >> i & 1 == 1).collect();
         let e = exchange(&choices, u64::from(bits));
@@ -134,12 +134,12 @@ fn keys_are_bound_to_session_nonce_and_both_messages() {
         assert!(!all.contains(&keys[0]) && !all.contains(&keys[1]));
     }
 
-    // The same instance beside a different one: the transcript, and with it every key, changes.
+    // The second instance is replaced: the transcript, and thereby every key, changes.
     let other = exchange(&[false, false], 6).to_sender;
     let changed = send(5, |message| message[64..].copy_from_slice(&other[64..]), 2).unwrap();
     assert!(!changed.as_flattened().contains(&keys[0]));
 
-    // A receiver that got another sender point has other keys.
+    // A receiver with another sender point derives other keys.
     let e = exchange(&[false, true], 5);
     let wrong = e
         .receiver
@@ -150,8 +150,8 @@ fn keys_are_bound_to_session_nonce_and_both_messages() {
 
 #[test]
 fn identical_points_in_all_instances_give_unrelated_keys() {
-    // What a cheating receiver would send to learn whether keys repeat: all instances equal, and
-    // both points of every instance equal.
+    // A malicious receiver may repeat points to learn whether keys repeat: all instances are equal,
+    // and both points of every instance are equal.
     for width in [64, 32] {
         let pairs = send(
             7,
@@ -196,7 +196,7 @@ fn swapped_instances_and_branches_give_other_keys() {
 }
 
 #[test]
-fn malformed_receiver_messages_are_refused() {
+fn malformed_receiver_messages_are_rejected() {
     let put =
         |at: usize, point: [u8; 32]| send(1, |m| m[32 * at..][..32].copy_from_slice(&point), 2);
     let message = "base OT receiver message";
@@ -225,7 +225,7 @@ fn malformed_receiver_messages_are_refused() {
 }
 
 #[test]
-fn malformed_sender_messages_are_refused() {
+fn malformed_sender_messages_are_rejected() {
     let finish = |bytes: &[u8]| exchange(&[true], 1).receiver.finish(&SID, bytes).err();
     let message = "base OT sender message";
     for bad in [NOT_CANONICAL, NEGATIVE] {
@@ -252,11 +252,12 @@ fn malformed_sender_messages_are_refused() {
 
 #[test]
 fn messages_do_not_depend_visibly_on_the_choices() {
-    // Bits of both points of a choice-0 and a choice-1 instance: no position may be biased.
+    // Checks the bits of both points, for choice 0 and choice 1: no position may be biased.
     const RUNS: usize = 200;
     for choice in [false, true] {
         let message = exchange(&[choice; RUNS], 11).to_sender;
-        // Bit 255 (encodings are below 2^255) and bit 0 (they are even) are constant.
+        // Bit 255 is constant because encodings are below 2^255; bit 0 is constant because they are
+        // even.
         for bit in (1..255).step_by(7).chain((257..511).step_by(7)) {
             let ones = message
                 .chunks(64)

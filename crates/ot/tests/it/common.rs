@@ -1,4 +1,4 @@
-//! What the integration tests share.
+//! Helpers shared by the integration tests.
 
 use std::convert::Infallible;
 
@@ -6,8 +6,7 @@ use rand::{TryCryptoRng, TryRng};
 use sha2::{Digest, Sha256};
 use transpute_ot::{BASE_COUNT, CotReceiver, CotSender, Extension, OtError};
 
-/// A generator whose output never changes with the version of a dependency: SHA-256 of a seed
-/// and a counter.
+/// A generator that does not depend on library versions: SHA-256 of a seed and a counter.
 pub(crate) struct TestRng {
     seed: u64,
     counter: u64,
@@ -47,7 +46,7 @@ impl TryRng for TestRng {
 
 impl TryCryptoRng for TestRng {}
 
-/// Stands in for the base OTs: random pairs, and the keys that `delta` chooses.
+/// Returns random key pairs, and the keys that `delta` chooses, in place of base OTs.
 pub(crate) fn dealt_keys(delta: u128, seed: u64) -> (Vec<u128>, Vec<[u128; 2]>) {
     let mut rng = TestRng::new(seed);
     let mut key =
@@ -59,7 +58,7 @@ pub(crate) fn dealt_keys(delta: u128, seed: u64) -> (Vec<u128>, Vec<[u128; 2]>) 
     (keys, pairs)
 }
 
-/// Both ends of an extension that is ready for its first call.
+/// Returns both parties of an extension after the setup.
 pub(crate) fn extension(kind: Extension, delta: u128, sid: &[u8; 32]) -> (CotSender, CotReceiver) {
     let (keys, pairs) = dealt_keys(delta, 1);
     let mut sender = CotSender::new(kind, delta, &keys, sid);
@@ -69,7 +68,7 @@ pub(crate) fn extension(kind: Extension, delta: u128, sid: &[u8; 32]) -> (CotSen
     (sender, receiver)
 }
 
-/// What both parties hash to a challenge.
+/// Returns the challenge: the hash of the corrections.
 pub(crate) fn challenge(corrections: &[u8]) -> [u8; 32] {
     Sha256::digest(corrections).into()
 }
@@ -81,7 +80,7 @@ pub(crate) struct Sent {
     pub(crate) t: Vec<u128>,
 }
 
-/// Extends the receiver's end by one segment.
+/// Extends the receiver by one segment.
 pub(crate) fn send(receiver: &mut CotReceiver, choices: &[u64], n: usize, seed: u64) -> Sent {
     let (mut corrections, mut check, mut t) = (Vec::new(), Vec::new(), Vec::new());
     let segment = receiver.extend(choices, n, &mut TestRng::new(seed), &mut corrections);
@@ -93,7 +92,7 @@ pub(crate) fn send(receiver: &mut CotReceiver, choices: &[u64], n: usize, seed: 
     }
 }
 
-/// Extends the sender's end by one segment; returns its rows if the check holds.
+/// Extends the sender by one segment; returns its rows if the check holds.
 pub(crate) fn receive(
     sender: &mut CotSender,
     n: usize,
@@ -104,7 +103,7 @@ pub(crate) fn receive(
     Ok(sender.check(unchecked, check)?.to_vec())
 }
 
-/// Lower-case hexadecimal digits of `bytes`.
+/// Returns the lower-case hexadecimal digits of `bytes`.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

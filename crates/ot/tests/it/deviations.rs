@@ -1,6 +1,6 @@
-//! A receiver that deviates: it corrects columns with different choices, and makes the best check
-//! that it can. It passes only by guessing bits of the sender's offset, at the rate that theory
-//! predicts.
+//! Tests with a malicious receiver, which corrects columns with different choices and computes the
+//! best possible check. It passes only by guessing bits of the sender's offset, at the rate that
+//! theory predicts.
 
 use rand::TryRng;
 use sha2::{Digest, Sha256};
@@ -18,7 +18,7 @@ fn draw_block(rng: &mut TestRng) -> u128 {
     u128::from(rng.try_next_u64().unwrap()) << 64 | u128::from(rng.try_next_u64().unwrap())
 }
 
-/// Product in GF(2^128), schoolbook.
+/// Multiplies in GF(2^128) by the schoolbook method.
 fn mul(mut a: u128, b: u128) -> u128 {
     let mut product = 0;
     for i in 0..128 {
@@ -28,7 +28,7 @@ fn mul(mut a: u128, b: u128) -> u128 {
     product
 }
 
-/// The element at which columns are hashed, as docs/protocol.md has it.
+/// Returns the challenge element of a segment, as documented in docs/protocol.md.
 fn element(kind: Extension, segment: u64, corrections: &[u8]) -> u128 {
     let hash = Sha256::new()
         .chain_update(b"transpute OT column check v1")
@@ -40,7 +40,7 @@ fn element(kind: Extension, segment: u64, corrections: &[u8]) -> u128 {
     u128::from_le_bytes(hash[..16].try_into().unwrap())
 }
 
-/// The hash of a column in which only bit `row` is set.
+/// Returns the hash of a column in which only bit `row` is set.
 fn hash_of_bit(element: u128, row: usize, blocks: usize) -> u128 {
     (row / 128 + 1..blocks).fold(1 << (row % 128), |product, _| mul(product, element))
 }
@@ -59,8 +59,8 @@ fn ready(kind: Extension, delta: u128, seed: u64) -> (CotSender, CotReceiver) {
     (sender, receiver)
 }
 
-/// Extends honestly by `before` segments; then by one in which the choice of `row` is flipped in
-/// some groups, whose bits of `delta` are guessed as `guesses`.
+/// Extends honestly by `before` segments, then by one in which the choice of `row` is flipped in
+/// some groups. The deviations contain the guesses of these groups' bits of `delta`.
 fn deviate(
     kind: Extension,
     delta: u128,
@@ -113,12 +113,12 @@ fn ten_thousand_deviations_pass_only_by_guessing() {
             let delta = draw_block(&mut rng);
             let n = 1 + draw(&mut rng, 300);
             let before = draw(&mut rng, 2) as u64;
-            // Mostly one group, which is what passes at times; also many.
+            // Mostly one group, which has the best chance to pass, sometimes many.
             let count = [1, 1, 1, 1, 2, 2, 3, 128 / k][draw(&mut rng, 8)];
             let first = draw(&mut rng, 128 / k);
             let deviations: Vec<_> = (0..count)
                 .map(|i| {
-                    // Also in the padding and in the sacrificed block.
+                    // Rows include the padding and the sacrificed block.
                     let row = draw(&mut rng, (n.div_ceil(128) + 1) * 128);
                     let guess = draw(&mut rng, 1 << k) as u128;
                     ((first + i) % (128 / k), row, guess)
@@ -153,8 +153,9 @@ fn ten_thousand_deviations_pass_only_by_guessing() {
 }
 
 #[test]
-fn every_single_bit_of_the_messages_counts() {
-    // Not of the setup: of two corrections of a level, the sender reads one (crate::tree).
+fn every_changed_bit_of_the_messages_is_detected() {
+    // The setup message is not covered: of the two corrections of a level, the sender reads only
+    // one.
     let delta = 0xfedc_ba98_7654_3210_f0e1_d2c3_b4a5_9687;
     for kind in Extension::ALL {
         let lens = [kind.corrections_len(1), kind.check_len()];
@@ -182,7 +183,7 @@ fn a_failed_check_ends_the_sender() {
         let failed = Err(OtError::ColumnCheckFailed);
         let (corrections, check) = (&first.corrections, &first.check);
         assert_eq!(receive(&mut sender, 64, corrections, check), failed);
-        // A correct segment does not help any more.
+        // A correct segment is rejected too.
         let (corrections, check) = (&second.corrections, &second.check);
         assert_eq!(receive(&mut sender, 64, corrections, check), failed);
     }

@@ -1,5 +1,5 @@
-//! Correlated OT: the correlation on both ends for every variant, size, choice pattern and
-//! sequence of calls; refusal of malformed messages; a golden transcript.
+//! Tests of correlated OT: the correlation for all variants, sizes, choice patterns and sequences
+//! of calls; rejection of malformed messages; golden transcripts.
 
 use crate::common::{TestRng, challenge, dealt_keys, extension, hex, receive, send};
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn bit(words: &[u64], i: usize) -> bool {
     words[i / 64] >> (i % 64) & 1 == 1
 }
 
-/// One segment on both ends; appends to `q` and `t` and returns its messages.
+/// Runs one segment on both sides; appends to `q` and `t` and returns its messages.
 fn call(
     ends: &mut (CotSender, CotReceiver),
     choices: &[u64],
@@ -40,7 +40,7 @@ fn call(
     [sent.corrections, sent.check].concat()
 }
 
-/// Segments for any number of OTs.
+/// Runs as many segments as `n` OTs need.
 fn call_many(
     ends: &mut (CotSender, CotReceiver),
     choices: &[u64],
@@ -93,7 +93,7 @@ fn the_correlation_holds_for_many_ots_and_extreme_offsets() {
             let (mut q, mut t) = (Vec::new(), Vec::new());
             call_many(&mut ends, &choices, n, &mut q, &mut t);
             check(&q, &t, &choices, delta);
-            // Rows never repeat.
+            // No row may repeat.
             q.sort_unstable();
             q.dedup();
             assert_eq!(q.len(), n);
@@ -155,18 +155,19 @@ fn sessions_over_the_same_base_ots_are_unrelated() {
         };
         let ((q1, m1), (q2, m2)) = (rows(SID), rows([10; 32]));
         assert!(q1.iter().all(|row| !q2.contains(row)));
-        // The corrections: the sacrificed choices of these two are the same.
+        // Compare the corrections block by block; the sacrificed choices of both sessions are the
+        // same.
         let blocks = kind.corrections_len(256) / 16;
         let (m1, m2) = (m1.chunks(16).take(blocks), m2.chunks(16).take(blocks));
         assert!(m1.zip(m2).all(|(block, other)| block != other));
 
-        // Parties that disagree on the session do not pass the checks.
+        // Parties with different session ids do not pass the checks.
         let (keys, pairs) = dealt_keys(DELTA, 1);
         assert!(outcome(kind, &keys, &pairs, &[10; 32]).is_err());
     }
 }
 
-/// Runs setup and one segment between ends that may not fit; returns the sender's rows.
+/// Runs setup and one segment between parties that may not match; returns the sender's rows.
 fn outcome(
     kind: Extension,
     keys: &[u128],
@@ -205,7 +206,7 @@ fn choices_past_the_end_do_not_reach_the_wire() {
 }
 
 #[test]
-fn malformed_messages_are_refused() {
+fn malformed_messages_are_rejected() {
     for kind in Extension::ALL {
         let (mut sender, mut receiver) = extension(kind, DELTA, &SID);
         let sent = send(&mut receiver, &[5, 6, 7], 129, 1);
@@ -222,7 +223,7 @@ fn malformed_messages_are_refused() {
                 })
             );
         }
-        // A peer that claims an absurd number is refused before anything is allocated.
+        // An absurd number of OTs is rejected before any allocation.
         for found in [0, SEGMENT_OTS + 1, usize::MAX] {
             let refused = receive(&mut sender, found, &message, &sent.check);
             assert_eq!(
@@ -277,7 +278,7 @@ fn setup_happens_once_and_first() {
 
 #[test]
 fn messages_and_rows_are_balanced() {
-    // Per bit position over 10^4 OTs, with constant choices: no bias beyond 5 sigma.
+    // Every bit position is balanced over 10^4 OTs with constant choices, within 5 sigma.
     let n = 10_112;
     for kind in Extension::ALL {
         for choices in [vec![0; n / 64], vec![u64::MAX; n / 64]] {
@@ -361,7 +362,7 @@ proptest! {
         let setup = sender.setup(&bytes[..kind.setup_len()]);
         if kind != Extension::Iknp {
             prop_assert_eq!(&setup, &Err(OtError::TreeCheckFailed));
-            // The sender is spent: nothing else is accepted either.
+            // The sender has failed, so it rejects a valid setup message too.
             prop_assert_eq!(sender.setup(&CotReceiver::new(kind, &pairs, &SID).1), setup);
             sender = CotSender::new(kind, DELTA, &keys, &SID);
             sender.setup(&CotReceiver::new(kind, &pairs, &SID).1).unwrap();

@@ -1,4 +1,5 @@
-//! Base OT over ML-KEM-768: agreement, binding of every key, refusal of malformed messages.
+//! Tests of base OT over ML-KEM-768: agreement of keys, binding of keys, and rejection of malformed
+//! messages.
 
 use crate::common::{TestRng, hex};
 use proptest::prelude::*;
@@ -10,9 +11,10 @@ use transpute_ot::{
 const SID: [u8; 32] = [3; 32];
 const BINDING: &[u8] = b"hello nonce of the receiver's party";
 
-/// Bytes of an element, and of a ciphertext.
-const KEY: usize = 1184;
-const CIPHERTEXT: usize = 1088;
+/// Length of an encoded element, in bytes.
+const KEY_LEN: usize = 1184;
+/// Length of a ciphertext, in bytes.
+const CIPHERTEXT_LEN: usize = 1088;
 
 type Pairs = Vec<[u128; 2]>;
 
@@ -51,10 +53,10 @@ proptest! {
         prop_assert_eq!(all.len(), 2 * choices.len());
     }
 
-    /// A byte changed on the way to the sender is refused, or leaves the receiver with no key of
-    /// the sender's.
+    /// A changed byte in the receiver's message is rejected, or leaves the receiver without any of
+    /// the sender's keys.
     #[test]
-    fn a_changed_receiver_message_is_an_error_or_gives_other_keys(
+    fn a_changed_receiver_message_is_rejected_or_gives_other_keys(
         at in 0..kem_receiver_len(2),
         flip in 1..=255_u8,
         choices in prop::array::uniform2(any::<bool>()),
@@ -63,7 +65,7 @@ proptest! {
         message[at] ^= flip;
         match answer(&message, 2, 1) {
             Err(error) => {
-                let is_invalid = matches!(error, OtError::InvalidKey { index, .. } if index == at / KEY);
+                let is_invalid = matches!(error, OtError::InvalidKey { index, .. } if index == at / KEY_LEN);
                 prop_assert!(is_invalid, "{error}");
             }
             Ok((pairs, answer)) => {
@@ -117,8 +119,8 @@ fn keys_are_bound_to_session_and_nonce() {
 #[test]
 fn identical_elements_in_all_instances_give_unrelated_keys() {
     let (_, mut message) = start(&[false; 4], 7);
-    let first = message[..KEY].to_vec();
-    for part in message.chunks_mut(KEY) {
+    let first = message[..KEY_LEN].to_vec();
+    for part in message.chunks_mut(KEY_LEN) {
         part.copy_from_slice(&first);
     }
     let (pairs, _) = answer(&message, 4, 7).unwrap();
@@ -130,7 +132,7 @@ fn identical_elements_in_all_instances_give_unrelated_keys() {
 
 #[test]
 fn swapped_instances_and_branches_give_other_keys() {
-    for (len, by) in [(4 * KEY, 2 * KEY), (2 * KEY, KEY)] {
+    for (len, by) in [(4 * KEY_LEN, 2 * KEY_LEN), (2 * KEY_LEN, KEY_LEN)] {
         let (receiver, mut message) = start(&[false, false], 8);
         message[..len].rotate_left(by);
         let (pairs, answer) = answer(&message, 2, 8).unwrap();
@@ -144,18 +146,18 @@ fn swapped_instances_and_branches_give_other_keys() {
 fn swapped_ciphertexts_give_other_keys() {
     let (receiver, message) = start(&[false, true], 9);
     let (pairs, mut answer) = answer(&message, 2, 9).unwrap();
-    answer[..2 * CIPHERTEXT].rotate_left(CIPHERTEXT);
+    answer[..2 * CIPHERTEXT_LEN].rotate_left(CIPHERTEXT_LEN);
     for key in receiver.finish(&SID, &answer).unwrap().iter() {
         assert!(!pairs.as_flattened().contains(key));
     }
 }
 
 #[test]
-fn malformed_messages_are_refused() {
+fn malformed_messages_are_rejected() {
     let (_, good) = start(&[false, true], 10);
     for index in 0..4 {
         let mut message = good.clone();
-        message[index * KEY..][..3].fill(0xff);
+        message[index * KEY_LEN..][..3].fill(0xff);
         assert_eq!(
             answer(&message, 2, 10).err(),
             Some(OtError::InvalidKey {
@@ -164,27 +166,39 @@ fn malformed_messages_are_refused() {
             })
         );
     }
-    for found in [0, 1, 2 * KEY, 4 * KEY - 1, 4 * KEY + 1, 6 * KEY] {
+    for found in [
+        0,
+        1,
+        2 * KEY_LEN,
+        4 * KEY_LEN - 1,
+        4 * KEY_LEN + 1,
+        6 * KEY_LEN,
+    ] {
         let mut message = good.clone();
         message.resize(found, 0);
         assert_eq!(
             answer(&message, 2, 10).err(),
             Some(OtError::WrongLength {
                 message: "ML-KEM base OT receiver message",
-                expected: 4 * KEY,
+                expected: 4 * KEY_LEN,
                 found
             })
         );
     }
-    // No number of instances makes the expected length wrap around or anything be allocated.
+    // No number of instances overflows the expected length or causes an allocation.
     assert!(answer(&good, usize::MAX, 10).is_err());
-    for found in [0, 2 * CIPHERTEXT, 4 * CIPHERTEXT - 1, 4 * CIPHERTEXT + 1] {
+    for found in [
+        0,
+        2 * CIPHERTEXT_LEN,
+        4 * CIPHERTEXT_LEN - 1,
+        4 * CIPHERTEXT_LEN + 1,
+    ] {
         let (receiver, _) = start(&[false, true], 10);
         assert_eq!(
             receiver.finish(&SID, &vec![0; found]).err(),
             Some(OtError::WrongLength {
                 message: "ML-KEM base OT sender message",
-                expected: 4 * CIPHERTEXT,
+                expected: 4 * CIPHERTEXT_LEN,
                 found
             })
         );
@@ -193,17 +207,19 @@ fn malformed_messages_are_refused() {
 
 #[test]
 fn messages_do_not_depend_visibly_on_the_choices() {
-    // The means of coefficients 0 and 767 and of one bit of the seed, in both elements.
+    // Checks the means of coefficients 0 and 767 and of one bit of the seed, in both elements.
     const RUNS: usize = 300;
     for choice in [false, true] {
         let (_, message) = start(&[choice; RUNS], 11);
         for place in 0..2 {
-            let elements = message.chunks(2 * KEY).map(|m| &m[place * KEY..][..KEY]);
+            let elements = message
+                .chunks(2 * KEY_LEN)
+                .map(|m| &m[place * KEY_LEN..][..KEY_LEN]);
             let mut sums = [0.0; 3];
             for m in elements {
                 sums[0] += f64::from(u16::from(m[0]) | u16::from(m[1] & 15) << 8);
                 sums[1] += f64::from(u16::from(m[1150] >> 4) | u16::from(m[1151]) << 4);
-                sums[2] += f64::from(m[KEY - 1] & 1);
+                sums[2] += f64::from(m[KEY_LEN - 1] & 1);
             }
             let runs = RUNS as f64;
             for (sum, mean, deviation) in [

@@ -1,4 +1,4 @@
-//! Tests over the public interface, one binary.
+//! Integration tests, in one binary.
 
 mod base;
 mod common;

@@ -1,4 +1,4 @@
-//! Chosen messages from correlated OT.
+//! Tests of chosen messages from correlated OT.
 
 use aes::Aes128;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
@@ -7,7 +7,7 @@ use transpute_ot::{MAX_INDEX, MaskHash};
 
 const SID: [u8; 32] = [5; 32];
 
-/// The definition with single AES calls.
+/// Computes the hash from its definition, with single AES calls.
 fn reference(sid: &[u8; 32], x: u128, index: u64) -> u128 {
     let digest = Sha256::new()
         .chain_update("transpute OT mask v1")
@@ -51,7 +51,7 @@ fn agrees_with_the_definition_and_the_golden_value() {
 }
 
 #[test]
-fn the_chosen_message_arrives_and_only_that() {
+fn only_the_chosen_message_is_unmasked() {
     let delta = 0x8000_0000_0000_0000_0000_0000_0000_0001;
     for n in [0_usize, 1, 63, 64, 65, 128, 129, 1000] {
         let choices: Vec<u64> = (0..n.div_ceil(64) as u64)
@@ -75,7 +75,7 @@ fn the_chosen_message_arrives_and_only_that() {
                 messages[i][chosen(i) as usize],
                 "OT {i} of {n}"
             );
-            // What the receiver has does not open the other message.
+            // The receiver's hash does not unmask the other message.
             let other = masked[i][1 - chosen(i) as usize];
             assert_ne!(
                 other ^ reference(&SID, t[i], 9 + i as u64),
@@ -83,7 +83,7 @@ fn the_chosen_message_arrives_and_only_that() {
             );
         }
 
-        // Another session or another index opens nothing.
+        // Another session or another index does not unmask anything.
         for (sid, start) in [([6; 32], 9), (SID, 10)] {
             let mut wrong = Vec::new();
             MaskHash::new(&sid).unmask(start, &t, &choices, &masked, &mut wrong);
@@ -99,6 +99,6 @@ fn the_last_index_is_usable() {
 
 #[test]
 #[should_panic(expected = "OT index over 2^56")]
-fn indexes_do_not_wrap() {
+fn indices_do_not_wrap() {
     MaskHash::new(&SID).hash(MAX_INDEX - 1, &mut [1, 2]);
 }

@@ -1,5 +1,5 @@
-//! Figures for a release build on one core:
-//! `cargo test --release -p transpute-ot throughput -- --ignored --nocapture`.
+//! Measurements for a release build on one core: `cargo test --release -p transpute-ot throughput
+//! -- --ignored --nocapture`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -10,10 +10,10 @@ use transpute_ot::{
     delta_choices,
 };
 
-/// Many short rounds: some of them run undisturbed even on a busy machine.
+/// Number of rounds; with many short rounds, some are undisturbed even on a busy machine.
 const ROUNDS: usize = 301;
 
-/// Returns the shortest of some times: what the machine does when nothing disturbs it.
+/// Returns the shortest time, which is the one with the least disturbance.
 fn best(seconds: Vec<f64>) -> f64 {
     seconds.into_iter().fold(f64::INFINITY, f64::min)
 }

@@ -1,4 +1,4 @@
-//! `transpute testbed exec`: any two programs on an emulated path.
+//! `transpute testbed exec`: runs two commands on an emulated path.
 
 use transpute_cli::{
     Failure, Kind,
@@ -6,48 +6,48 @@ use transpute_cli::{
 };
 use transpute_testbed::{pair, runner::Sweep};
 
-use super::work::{cancellable, load, scenario_failure};
+use super::common::{cancellable, load, scenario_failure};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Both commands are given to /bin/sh and find the addresses of the sides in TRANSPUTE_A and \
-TRANSPUTE_B. That on side A starts first; when that on side B ends, it is told to end. For example:
+/bin/sh runs both commands, with the addresses of the sides in TRANSPUTE_A and TRANSPUTE_B. The command \
+on side A starts first. It is terminated when the command on side B ends. For example:
 
   transpute testbed exec --scenario eu-us \\
       --a 'transpute link serve --unpinned --listen $TRANSPUTE_A:7700' \\
       --b 'transpute link send --unpinned --connect $TRANSPUTE_A:7700 --bytes 30500000'")]
 pub(crate) struct Args {
-    /// Network conditions: a name (see `transpute testbed scenarios`) or a file
+    /// Network conditions: a preset (see `transpute testbed scenarios`) or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "eu-us")]
     scenario: String,
-    /// The command on side A, such as a server
+    /// The command on side A, for example a server
     #[arg(long, value_name = "COMMAND")]
     a: String,
     /// The command on side B
     #[arg(long, value_name = "COMMAND")]
     b: String,
-    /// Round-trip time in milliseconds instead of that of the scenario
+    /// Round-trip time in milliseconds [default: the scenario's]
     #[arg(long, value_name = "MS")]
     rtt: Option<f64>,
-    /// Probability of loss, both ways, instead of that of the scenario
+    /// Loss probability in each direction [default: the scenario's]
     #[arg(long, value_name = "P")]
     loss: Option<f64>,
-    /// Rate in Mbit/s, both ways, instead of that of the scenario
+    /// Rate in Mbit/s in each direction [default: the scenario's]
     #[arg(long, value_name = "MBIT")]
     rate: Option<f64>,
-    /// A firewall that drops every UDP packet, both ways
+    /// Drop every UDP packet in both directions, as a firewall does
     #[arg(long)]
     block_udp: bool,
-    /// TCP congestion control
+    /// TCP congestion control algorithm
     #[arg(long, value_name = "NAME")]
     congestion_control: Option<String>,
-    /// Largest socket buffer in bytes
+    /// Maximum size of socket buffers, in bytes
     #[arg(long, value_name = "BYTES")]
     socket_buffer: Option<u64>,
-    /// What the randomness of the path comes from
+    /// Seed of the path's random numbers
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Print one JSON object about the path to standard error
+    /// Print the counters of the path as a JSON object to standard error
     #[arg(long)]
     json: bool,
 }
@@ -64,7 +64,7 @@ pub(crate) fn exec(args: Args) -> Result<(), Failure> {
     let mut scenarios = sweep
         .apply(&[load(&args.scenario)?])
         .map_err(scenario_failure)?;
-    // One scenario and one value of each make one.
+    // A single scenario and at most one value per setting result in one scenario.
     let mut scenario = scenarios.swap_remove(0);
     scenario.seed = args.seed.unwrap_or(scenario.seed);
     let (a, b) = (args.a, args.b);
@@ -76,7 +76,7 @@ pub(crate) fn exec(args: Args) -> Result<(), Failure> {
     } else {
         for (way, path) in [("A to B", &report.up), ("B to A", &report.down)] {
             output::note(format!(
-                "{way}: {} packets of {} bytes in all; {} lost, {} found the queue full",
+                "{way}: {} packets with {} bytes in total; {} lost, {} dropped at a full queue",
                 grouped(path.packets_in),
                 grouped(path.bytes_in),
                 grouped(path.lost_packets),

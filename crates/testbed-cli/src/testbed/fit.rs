@@ -1,4 +1,4 @@
-//! `transpute model fit`.
+//! `transpute model fit`: fits the model to measured runs.
 
 use std::path::PathBuf;
 
@@ -8,20 +8,20 @@ use transpute_select::{Model, Sample};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Runs are rows of `transpute testbed run` and `transpute testbed selection run`. About half of the cells (a path and a workload, \
-whatever the transport) is held out, by a hash: those that `transpute testbed selection score` calls unseen. They tell how well the \
-model does on what it has not seen. The same rows give the same model.")]
+Runs are records of `transpute testbed run` and `transpute testbed selection run`. About half of the cells (a path and a workload, \
+whatever the transport) are held out, by a hash. `transpute testbed selection score` calls them unseen. They show how well the \
+model predicts cells that it was not fitted to. The same records always give the same model.")]
 pub(crate) struct Args {
-    /// Files of rows
+    /// Files of records
     #[arg(value_name = "ROWS", required = true)]
     rows: Vec<PathBuf>,
-    /// Write the model into this file
+    /// Write the model to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// What the runs are called in the model. Default: the names of the files
+    /// Name of the runs in the model [default: the names of the files]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
-    /// Also list each run: measured and predicted seconds, tab-separated
+    /// Also list the measured and predicted seconds of each run, tab-separated
     #[arg(long)]
     residuals: bool,
     /// Print JSON
@@ -29,13 +29,13 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// One run beside its prediction.
+/// A run with its prediction.
 #[derive(Serialize)]
 struct Residual<'a> {
     cell: &'a str,
     transport: &'a str,
     is_held_out: bool,
-    /// It was ended after `measured_s`.
+    /// Whether the run was cut off after `measured_s`.
     is_cut: bool,
     measured_s: f64,
     predicted_s: f64,
@@ -60,7 +60,7 @@ pub(crate) fn fit(args: &Args) -> Result<(), Failure> {
     let model = transpute_select::fit(&name, &samples).map_err(model_failure)?;
     if left_out > 0 {
         output::note(format!(
-            "{left_out} rows left out: failed, plaintext, overrun, auto, UDP behind a firewall, shared or changing path"
+            "{left_out} records ignored: failed, plaintext, overrun, auto, UDP behind a firewall, shared or changing path"
         ));
     }
     if args.json {
@@ -73,7 +73,7 @@ pub(crate) fn fit(args: &Args) -> Result<(), Failure> {
     }
     if let Some(out) = &args.out {
         model.save(out).map_err(model_failure)?;
-        output::note(format!("written: {}", out.display()));
+        output::note(format!("model written to {}", out.display()));
     }
     Ok(())
 }

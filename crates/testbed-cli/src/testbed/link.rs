@@ -1,4 +1,4 @@
-//! `transpute testbed link`: what an emulated path is really like.
+//! `transpute testbed link`: measures an emulated path.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use transpute_netem::model::PathCounters;
 use transpute_testbed::link::{self, FlowReport, LinkReport};
 
 use super::{
+    common::{cancellable, load},
     scenarios::describe,
-    work::{cancellable, load},
 };
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Network conditions: a name (see `transpute testbed scenarios`) or a file
+    /// Network conditions: a preset (see `transpute testbed scenarios`) or a file
     #[arg(value_name = "NAME|FILE", default_value = "loopback")]
     scenario: String,
-    /// How long to send each way, in seconds
+    /// Time to send in each direction, in seconds
     #[arg(long, value_name = "SECS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
     /// Print one JSON object
@@ -47,10 +47,10 @@ fn text(report: &LinkReport) -> String {
     };
     format!(
         "{}\n\
-         round trips  {round_trip}; {} of {} came back\n\
+         round trips  {round_trip}; {} of {} echoed\n\
          up           {}\n\
          down         {}\n\
-         emulator     {} packets that it was too slow to take\n",
+         emulator     too slow for {} packets\n",
         describe(&report.scenario),
         echo.received,
         echo.sent,
@@ -63,7 +63,7 @@ fn text(report: &LinkReport) -> String {
 fn flow(flow: &FlowReport, packets: &PathCounters) -> String {
     format!(
         "one TCP flow {:.1} Mbit/s at best, {:.1} on average; {} packets sent, {} lost, \
-         {} found the queue full",
+         {} dropped at a full queue",
         flow.peak_mbit,
         flow.mbit,
         grouped(packets.packets_in),

@@ -1,16 +1,16 @@
-//! `transpute testbed`: two parties on this machine, joined by an emulated internet path.
+//! `transpute testbed`: runs two parties on this machine over an emulated path.
 
+mod common;
 mod exec;
 mod fit;
 mod link;
 mod programs;
+mod progress;
 mod report;
 mod run;
 mod scenarios;
 mod selection;
 mod serve;
-mod teller;
-mod work;
 
 use clap::Subcommand;
 use transpute_cli::{Failure, Testbed};
@@ -26,25 +26,25 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run circuits under network conditions and record what it takes
+    /// Run circuits under network conditions and record the measurements
     Run(Box<run::Args>),
-    /// Make tables and charts of what was recorded
+    /// Print tables and write charts of recorded runs
     Report(report::Args),
-    /// Show the network conditions there are, or check a file with one's own
+    /// List the presets of network conditions, or check a scenario file
     Scenarios(scenarios::Args),
-    /// Run any two commands on an emulated path
+    /// Run two commands on an emulated path
     Exec(exec::Args),
-    /// Run any two commands in a matrix of conditions and settings, as a file says
+    /// Run two commands in a matrix of conditions and settings from a plan file
     Programs(programs::Args),
-    /// Run every transport in many drawn cells, and tell what choosing costs
+    /// Run every transport in randomly drawn cells, and compute the regret of choosers
     Selection(selection::Args),
-    /// Choose conditions, run, watch and compare in a browser
+    /// Serve the web UI: choose conditions, run, watch and compare in a browser
     Serve(serve::Args),
-    /// Measure what an emulated path is really like on this machine
+    /// Measure how an emulated path performs on this machine
     Link(link::Args),
 }
 
-/// The testbed in the program itself.
+/// The testbed, for [`transpute_cli::main`]. The plain `transpute` command is compiled without it.
 pub(crate) enum Included {}
 
 impl Testbed for Included {

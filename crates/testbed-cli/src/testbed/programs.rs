@@ -1,4 +1,4 @@
-//! `transpute testbed programs`: any two programs in a matrix.
+//! `transpute testbed programs`: runs two commands in a matrix of conditions and settings.
 
 use std::path::PathBuf;
 
@@ -8,15 +8,15 @@ use transpute_netem::scenario::ScenarioError;
 use transpute_testbed::programs::{self, Cell, Form, Options, Plan, PlanError};
 
 use super::{
-    teller::Teller,
-    work::{all_went_well, note, own_program, stoppable},
+    common::{check_failed, note, own_program, stoppable},
+    progress::ProgressReporter,
 };
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-FILE is TOML, for example
+FILE is TOML, for example:
 
-  title = \"How a transfer depends on the path\"
+  title = \"Transfer time by path\"
   [[experiment]]
   name = \"size\"
   scenario = \"eu-us\"
@@ -28,36 +28,36 @@ FILE is TOML, for example
   [experiment.quick]
   repetitions = 1
 
-The last JSON object that each command prints is in the row of the run. What --results has already is not \
-run again. An interruption waits for the present run; a second one gives it up. docs/testbed.md has all \
-fields, under \"Programs of your own in a matrix\".")]
+The last JSON object that each command prints is part of the run's record. Runs that --results already \
+contains are skipped. On an interrupt, the current run is finished first; a second interrupt aborts it. \
+docs/testbed.md has all fields, under \"Programs of your own in a matrix\".")]
 pub(crate) struct Args {
-    /// What to run
+    /// The plan file
     #[arg(value_name = "FILE")]
     plan: PathBuf,
-    /// Run what its quick tables say
+    /// Use the quick tables of the plan
     #[arg(long)]
     quick: bool,
-    /// The file that results are appended to
+    /// File to which results are appended
     #[arg(long, value_name = "FILE", default_value = "programs.jsonl")]
     results: PathBuf,
-    /// Run these cells only, by name or by the start of it up to a / or a comma
+    /// Run only these cells, by name or by its beginning up to a / or a comma
     #[arg(long, value_name = "CELL", num_args = 1..)]
     only: Vec<String>,
-    /// Print names and commands of the cells, and run nothing
+    /// Print the names and commands of the cells without running them
     #[arg(long)]
     dry_run: bool,
-    /// Print one JSON object about what was run
+    /// Print a summary as a JSON object
     #[arg(long)]
     json: bool,
-    /// Print errors only
+    /// Print only errors
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// What was run, as JSON.
+/// The summary, as JSON.
 #[derive(Serialize)]
-struct Done {
+struct ProgramsSummary {
     results: PathBuf,
     measured: u64,
     cut_off: u64,
@@ -77,14 +77,14 @@ pub(crate) fn programs(args: Args) -> Result<(), Failure> {
         folder: plan.folder,
         results: args.results.clone(),
     };
-    let teller = Teller::new(args.quiet || args.json);
+    let reporter = ProgressReporter::new(args.quiet || args.json);
     let summary = stoppable(move |stop, cancel| {
         programs::run(&cells, &options, cancel, |progress| {
-            teller.tell_until(stop, progress)
+            reporter.report_until(stop, progress)
         })
     })?;
     if args.json {
-        output::print_json(&Done {
+        output::print_json(&ProgramsSummary {
             results: args.results.clone(),
             measured: summary.measured,
             cut_off: summary.cut_off,
@@ -94,16 +94,16 @@ pub(crate) fn programs(args: Args) -> Result<(), Failure> {
     } else if !args.quiet {
         note(&summary, &args.results);
     }
-    all_went_well(summary.failed, &args.results)
+    check_failed(summary.failed, &args.results)
 }
 
-/// Returns the cells that are asked for: all, where no name is given.
+/// Returns the cells with these names, or all cells if no name is given.
 fn chosen(cells: Vec<Cell>, names: &[String]) -> Result<Vec<Cell>, Failure> {
     for name in names {
         if !cells.iter().any(|cell| cell.is_named(name)) {
             return Err(Failure::usage(format!(
-                "--only: no cell has the name {name:?}, or one that goes on after it with / or a comma; \
-                 --dry-run shows all"
+                "--only: no cell is named {name:?} or begins with it up to a / or a comma; \
+                 --dry-run lists all"
             )));
         }
     }
@@ -135,7 +135,7 @@ fn plan_failure(error: PlanError) -> Failure {
         }
     );
     let failure = Failure::new(Kind::File, error.to_string());
-    // The other messages have their causes in them.
+    // The messages of the other errors include their causes.
     if is_unknown || matches!(error, PlanError::Read { .. }) {
         return failure.because(error);
     }

@@ -1,4 +1,4 @@
-//! `transpute testbed report`: tables and charts of what was recorded.
+//! `transpute testbed report`: prints tables and writes charts of recorded runs.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use transpute_testbed::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Files of results, as `transpute testbed run` writes them
+    /// Files of results from `transpute testbed run`
     #[arg(value_name = "FILE", default_value = "results.jsonl")]
     results: Vec<PathBuf>,
-    /// Write all tables (CSV) and charts (SVG, PNG), and report.md with all of them, into this folder
+    /// Write report.md, all tables (CSV) and all charts (SVG, PNG) to this folder
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Print the tables as Markdown
@@ -44,7 +44,11 @@ pub(crate) fn report(args: &Args) -> Result<(), Failure> {
     })?;
     if let Some(folder) = &args.out {
         let files = report::write(&rows, folder).map_err(failure)?;
-        output::note(format!("{} files in {}", files.len(), folder.display()));
+        output::note(format!(
+            "{} files written to {}",
+            files.len(),
+            folder.display()
+        ));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `transpute testbed run`: a matrix of runs.
+//! `transpute testbed run`: runs a matrix of circuits, transports and conditions.
 
 use std::{ops::ControlFlow, path::PathBuf, str::FromStr, time::Duration};
 
@@ -15,25 +15,25 @@ use transpute_testbed::{
 };
 
 use super::{
-    teller::Teller,
-    work::{all_went_well, cancellable, load, own_program, scenario_failure},
+    common::{cancellable, check_failed, load, own_program, scenario_failure},
+    progress::ProgressReporter,
 };
 
-/// What stands for all schemes or transports.
+/// The name that selects all schemes or transports.
 const ALL: &str = "all";
 
-/// What lets the evaluator choose.
+/// The name with which the parties choose.
 const AUTO: &str = Auto::NAME;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Lists have commas between. Every combination is run, as two processes of this program for each \
-repetition. What --results has already is not run again. A circuit whose name has a comma in it \
-goes by a file (see `transpute circuit generate`).
+Lists are comma-separated. Every combination is run, with two processes of this program for each \
+repetition. Runs that --results already contains are skipped. A circuit whose name contains a comma \
+must be given as a file (see `transpute circuit generate`).
 
-Party A is the garbler, which listens; the evaluator connects.")]
+Party A is the garbler and listens; party B is the evaluator and connects.")]
 pub(crate) struct Args {
-    /// Network conditions: names (see `transpute testbed scenarios`) or files
+    /// Network conditions: presets (see `transpute testbed scenarios`) or files
     #[arg(
         long = "scenario",
         alias = "scenarios",
@@ -42,7 +42,7 @@ pub(crate) struct Args {
         value_delimiter = ','
     )]
     scenarios: Vec<String>,
-    /// Circuits, as for `transpute run`
+    /// Circuits: names or files, as for `transpute run`
     #[arg(
         long,
         alias = "circuit",
@@ -51,7 +51,7 @@ pub(crate) struct Args {
         value_delimiter = ','
     )]
     circuits: Vec<String>,
-    /// Garbling schemes, or all; auto for the one that the parties choose
+    /// Garbling schemes, or all; with auto, the parties choose one
     #[arg(
         long,
         alias = "scheme",
@@ -60,7 +60,7 @@ pub(crate) struct Args {
         value_delimiter = ','
     )]
     schemes: Vec<String>,
-    /// Transports; auto, which the evaluator chooses by the path; or all, auto included
+    /// Transports, or all (including auto); with auto, the evaluator chooses one by the path
     #[arg(
         long,
         alias = "transport",
@@ -69,53 +69,53 @@ pub(crate) struct Args {
         value_delimiter = ','
     )]
     transports: Vec<String>,
-    /// How many times each run evaluates its circuit
+    /// Number of evaluations in each run
     #[arg(long, value_name = "K,...", default_value = "1", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     batch: Vec<u64>,
-    /// Runs of each combination
+    /// Number of runs of each combination
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repetitions: u32,
-    /// Round-trip times in milliseconds instead of those of the scenarios
+    /// Round-trip times in milliseconds [default: the scenarios']
     #[arg(long, value_name = "MS,...", value_delimiter = ',')]
     rtt: Vec<f64>,
-    /// Probabilities of loss, both ways, instead of those of the scenarios
+    /// Loss probabilities in each direction [default: the scenarios']
     #[arg(long, value_name = "P,...", value_delimiter = ',')]
     loss: Vec<f64>,
-    /// Rates in Mbit/s, both ways, instead of those of the scenarios
+    /// Rates in Mbit/s in each direction [default: the scenarios']
     #[arg(long, value_name = "MBIT,...", value_delimiter = ',')]
     rate: Vec<f64>,
-    /// A firewall that drops every UDP packet, both ways
+    /// Drop every UDP packet in both directions, as a firewall does
     #[arg(long)]
     block_udp: bool,
-    /// TCP congestion controls
+    /// TCP congestion control algorithms
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     congestion_control: Vec<String>,
-    /// Largest socket buffers in bytes
+    /// Maximum sizes of socket buffers, in bytes
     #[arg(long, value_name = "BYTES,...", value_delimiter = ',')]
     socket_buffer: Vec<u64>,
-    /// Neither encrypt nor authenticate
+    /// Disable encryption and authentication
     #[arg(long)]
     plaintext: bool,
-    /// The file that results are appended to
+    /// File to which results are appended
     #[arg(long, value_name = "FILE", default_value = "results.jsonl")]
     results: PathBuf,
-    /// Leave out of the results what arrived when
+    /// Do not record the timelines of arriving bytes
     #[arg(long)]
     no_timelines: bool,
-    /// How long a run may take, in seconds, before it counts as failed
+    /// Time limit of a run, in seconds; longer runs count as failed
     #[arg(long, value_name = "SECS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
-    /// Print one JSON object about what was run
+    /// Print a summary as a JSON object
     #[arg(long)]
     json: bool,
-    /// Print errors only
+    /// Print only errors
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// What was run, as JSON.
+/// The summary, as JSON.
 #[derive(Serialize)]
-struct Outcome {
+struct RunSummary {
     results: PathBuf,
     measured: u64,
     failed: u64,
@@ -134,11 +134,11 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         },
         live: None,
     };
-    let teller = Teller::new(args.quiet || args.json);
+    let reporter = ProgressReporter::new(args.quiet || args.json);
     let running = matrix.clone();
     let summary = cancellable(move |cancel| {
         runner::run(&running, &options, cancel, |progress| {
-            teller.tell(progress);
+            reporter.report(progress);
             ControlFlow::Continue(())
         })
     })?;
@@ -149,7 +149,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         ..
     } = summary;
     if args.json {
-        output::print_json(&Outcome {
+        output::print_json(&RunSummary {
             results: args.results.clone(),
             measured,
             failed,
@@ -161,11 +161,11 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         let table = report::summary(&runner::rows_of(&matrix, rows));
         output::print(|out| writeln!(out, "{}\n{}", table.title(), table.terminal()))?;
         output::note(format!(
-            "{measured} measured, {failed} failed, {skipped} measured before: {}",
+            "{measured} measured, {failed} failed, {skipped} already in the results: {}",
             args.results.display()
         ));
     }
-    all_went_well(failed, &args.results)
+    check_failed(failed, &args.results)
 }
 
 fn matrix(args: &Args) -> Result<Matrix, Failure> {
@@ -189,7 +189,7 @@ fn matrix(args: &Args) -> Result<Matrix, Failure> {
             Scheme::ALL.map(|scheme| scheme.to_string()),
             |name| {
                 match name {
-                    // The parties choose, as they do with transports.
+                    // The parties choose a scheme like a transport.
                     AUTO => Ok(name.to_owned()),
                     _ => Ok(Scheme::from_str(name)?.to_string()),
                 }
@@ -202,13 +202,13 @@ fn matrix(args: &Args) -> Result<Matrix, Failure> {
     })
 }
 
-/// Checks the names of transports.
+/// Checks the names of transports and expands "all".
 pub(super) fn transports(given: &[String]) -> Result<Vec<String>, Failure> {
     Matrix::transports(given, &registry())
         .map_err(|error| Failure::usage(format!("--transports: {error}")))
 }
 
-/// Checks transports as `transports` does; "all" is auto too.
+/// Checks the names of transports; "all" also includes auto.
 fn with_auto(given: &[String]) -> Result<Vec<String>, Failure> {
     let mut names = transports(given)?;
     if given.iter().any(|name| name == ALL) {
@@ -217,7 +217,7 @@ fn with_auto(given: &[String]) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// Checks names, and puts all there are in the place of "all".
+/// Checks names and expands "all".
 fn names<T: ToString>(
     flag: &str,
     given: &[String],

@@ -1,18 +1,18 @@
-//! `transpute testbed scenarios`: the network conditions there are.
+//! `transpute testbed scenarios`: lists or checks network conditions.
 
 use std::fmt::Write as _;
 
 use transpute_cli::{Failure, output};
 use transpute_netem::scenario::{PathConfig, Scenario, presets};
 
-use super::work::{load, scenario_failure};
+use super::common::{load, scenario_failure};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A name, to print its file; or a file, to check and describe
+    /// A preset, whose file is printed, or a file, which is checked and described
     #[arg(value_name = "NAME|FILE")]
     scenario: Option<String>,
-    /// Print JSON: a list, or one scenario with all it leaves out
+    /// Print the list or the scenario as JSON, with all defaults filled in
     #[arg(long)]
     json: bool,
 }
@@ -46,7 +46,7 @@ pub(crate) fn scenarios(args: &Args) -> Result<(), Failure> {
     )
 }
 
-/// Returns the conditions in words.
+/// Describes the conditions on one line.
 pub(super) fn describe(scenario: &Scenario) -> String {
     let mut text = format!("{}: {} ms round trip", scenario.name, scenario.rtt_ms());
     for (name, path) in [("up", &scenario.up), ("down", &scenario.down)] {
@@ -92,7 +92,7 @@ fn direction(path: &PathConfig) -> String {
     text
 }
 
-/// Returns a probability in percent, without digits that only binary fractions have.
+/// Converts a probability to percent, without the rounding errors of binary fractions.
 fn percent(probability: f64) -> f64 {
     (probability * 1e8).round() / 1e6
 }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_are_described() {
+    fn conditions_are_described_on_one_line() {
         let text = "rtt_ms = 60\nrate_mbit = 20\nloss = 0.0005\n[down]\njitter_ms = 2\nloss = 0\nudp_blocked = true";
         let scenario = Scenario::parse(text, "mine").unwrap();
         assert_eq!(

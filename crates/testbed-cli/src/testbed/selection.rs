@@ -1,4 +1,4 @@
-//! `transpute testbed selection`: what choosing a transport costs, over many drawn cells.
+//! `transpute testbed selection`: measures the regret of choosers over randomly drawn cells.
 
 use std::{
     fs,
@@ -21,20 +21,20 @@ use transpute_testbed::{
 };
 
 use super::{
+    common::{note, own_program, stoppable},
+    progress::ProgressReporter,
     run::transports,
-    teller::Teller,
-    work::{note, own_program, stoppable},
 };
 
-/// How many cells the published sweep has.
+/// Number of cells in the published sweep.
 const CELLS: usize = 204;
 
-/// What the published sweep draws from.
+/// Seed of the published sweep.
 const SEED: u64 = 1;
 
-/// A note that is printed below the tables.
-const NOTE: &str = "`rule`, `model` and `paper` (the paper's rules) know the path as it is: rate, loss, round-trip time and queue, and \
-with other flows what they leave. Measuring takes no time for them, unlike for `auto`. Intervals are of a bootstrap over cells.";
+/// The note below the tables.
+const NOTE: &str = "`rule`, `model` and `paper` (the paper's rules) know the exact path: rate, loss, round-trip time and queue, and \
+with other flows the rate that these leave. Unlike `auto`, they spend no time on measuring. Intervals are from a bootstrap over cells.";
 
 /// The name of the default chooser. The tables compare all other choosers with it.
 const RULE: &str = "rule";
@@ -47,34 +47,34 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the cells that are drawn, and about how long they take
+    /// List the drawn cells with their estimated times
     Cells(CellsArgs),
-    /// Run every transport in every cell, and go on where it was interrupted
+    /// Run every transport in every cell, or resume an interrupted sweep
     Run(RunArgs),
-    /// Tell the regret of choosing: time of the choice over time of the best
+    /// Compute the regret of choosers: time of the chosen transport over that of the best
     Score(ScoreArgs),
 }
 
-/// Which runs.
+/// The cells and runs of a sweep.
 #[derive(clap::Args)]
 struct Sweep {
-    /// How many cells to draw; fewer are the first of more
+    /// Number of cells to draw; a smaller number draws a prefix of a larger one
     #[arg(long, value_name = "N", default_value_t = CELLS, value_parser = cells)]
     cells: usize,
-    /// What cells are drawn from
+    /// Seed of the draw
     #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
-    /// The first of these cells only
+    /// Use only the first of these cells
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Only those of these cells that take less than this at the rate of the line, in seconds: for more repetitions of the short
-    /// ones, in which chance decides more
+    /// Use only cells that take less than this at the link rate, in seconds. This allows more
+    /// repetitions of short cells, which vary more
     #[arg(long, value_name = "SECS")]
     shorter_than: Option<f64>,
-    /// Only the cells that are fitted to, or only those that choices are judged by
+    /// Use only the cells that the model is fitted to, or only the unseen ones
     #[arg(long, value_name = "PART", value_parser = part)]
     part: Option<Part>,
-    /// Transports; `auto`, which chooses for itself, is judged and no candidate
+    /// Transports; `auto` is scored as a chooser and is not a candidate
     #[arg(
         long,
         alias = "transport",
@@ -83,11 +83,11 @@ struct Sweep {
         value_delimiter = ','
     )]
     transports: Vec<String>,
-    /// Runs of each transport in each cell
+    /// Number of runs of each transport in each cell
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
-    /// After how long a run is cut off at the latest, in seconds; earlier where that is ten times what
-    /// the line needs
+    /// Maximum time of a run, in seconds. A run is cut off earlier at ten times what the link rate
+    /// allows
     #[arg(long, value_name = "SECS", default_value_t = DEFAULT_CUT_OFF.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     cut_off: u64,
 }
@@ -96,35 +96,35 @@ struct Sweep {
 struct CellsArgs {
     #[command(flatten)]
     sweep: Sweep,
-    /// Print a line of JSON for each cell
+    /// Print one JSON object per line and cell
     #[arg(long)]
     json: bool,
 }
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Cells are in random order, so that any part of a sweep is a sample of all. What --results has already \
-is not run again. An interruption waits for the present run; a second one gives it up.")]
+Cells are in random order, so that any part of a sweep is a sample of all. Runs that --results already \
+contains are skipped. On an interrupt, the current run is finished first; a second interrupt aborts it.")]
 struct RunArgs {
     #[command(flatten)]
     sweep: Sweep,
-    /// The file that results are appended to
+    /// File to which results are appended
     #[arg(long, value_name = "FILE", default_value = "selection.jsonl")]
     results: PathBuf,
-    /// Print errors only
+    /// Print only errors
     #[arg(short, long)]
     quiet: bool,
 }
 
 #[derive(clap::Args)]
 struct ScoreArgs {
-    /// Files of results, as `transpute testbed selection run` writes them
+    /// Files of results from `transpute testbed selection run`
     #[arg(value_name = "FILE", default_value = "selection.jsonl")]
     results: Vec<PathBuf>,
-    /// Write score.md, regrets.csv and cells.csv into this folder
+    /// Write score.md, regrets.csv and cells.csv to this folder
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// The model whose choices are judged. Default: the one that comes with this program
+    /// The model to score [default: the model included in this program]
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
     /// Print the tables as Markdown
@@ -132,9 +132,9 @@ struct ScoreArgs {
     markdown: bool,
 }
 
-/// A cell as JSON.
+/// A cell, as JSON.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct CellView<'a> {
     part: Part,
     line_seconds: f64,
     cut_off_seconds: u64,
@@ -154,7 +154,7 @@ pub(crate) fn selection(args: Args) -> Result<(), Failure> {
 fn cells(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(count @ 1..=100_000) => Ok(count),
-        _ => Err("a number from 1 to 100000 is wanted".to_owned()),
+        _ => Err("expected a number from 1 to 100000".to_owned()),
     }
 }
 
@@ -164,7 +164,7 @@ fn part(text: &str) -> Result<Part, String> {
         .find(|part| part.name() == text)
     {
         Some(part) => Ok(part),
-        None => Err("fit or unseen is wanted".to_owned()),
+        None => Err("expected fit or unseen".to_owned()),
     }
 }
 
@@ -181,14 +181,14 @@ impl Sweep {
         cases
     }
 
-    fn most(&self) -> Duration {
+    fn max_run_time(&self) -> Duration {
         Duration::from_secs(self.cut_off)
     }
 
-    /// Returns about how long all runs of a case take.
+    /// Estimates the time of all runs of a case.
     fn estimate(&self, case: &Case) -> Duration {
         let once: Duration = (self.transports.iter())
-            .map(|transport| case.estimate(transport, self.most()))
+            .map(|transport| case.estimate(transport, self.max_run_time()))
             .sum();
         once * self.repetitions
     }
@@ -199,10 +199,10 @@ fn show(args: &CellsArgs) -> Result<(), Failure> {
     let cases = sweep.cases();
     output::print(|out| {
         for case in &cases {
-            let shown = Shown {
+            let shown = CellView {
                 part: case.part(),
                 line_seconds: case.line_seconds(),
-                cut_off_seconds: case.cut_off(sweep.most()).as_secs(),
+                cut_off_seconds: case.cut_off(sweep.max_run_time()).as_secs(),
                 estimated_seconds: sweep.estimate(case).as_secs_f64(),
                 case,
             };
@@ -213,7 +213,7 @@ fn show(args: &CellsArgs) -> Result<(), Failure> {
             }
             writeln!(
                 out,
-                "{}  {:6}  {:>10} AND  {:4.1} s at the rate of the line  {}, {} times",
+                "{}  {:6}  {:>10} AND  {:4.1} s at the link rate  {}, {} times",
                 super::scenarios::describe(&case.scenario),
                 case.part().name(),
                 output::grouped(case.and_gates),
@@ -241,27 +241,27 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let sweep = &args.sweep;
     let transports = transports(&sweep.transports)?;
     let cells: Vec<_> = (sweep.cases().iter())
-        .flat_map(|case| case.runs(&transports, sweep.most()))
+        .flat_map(|case| case.runs(&transports, sweep.max_run_time()))
         .collect();
     let options = Options {
         binary: own_program()?,
         results: args.results.clone(),
-        // Longer than any run that is cut off.
-        timeout: sweep.most() + Duration::from_secs(30),
+        // Longer than any run before it is cut off.
+        timeout: sweep.max_run_time() + Duration::from_secs(30),
         timelines: Timelines::None,
         live: None,
     };
     let repetitions = sweep.repetitions;
-    let teller = Teller::new(args.quiet);
+    let reporter = ProgressReporter::new(args.quiet);
     let summary = stoppable(move |stop, cancel| {
         runner::run_cells(&cells, repetitions, &options, cancel, |progress| {
-            teller.tell_until(stop, progress)
+            reporter.report_until(stop, progress)
         })
     })?;
     if !args.quiet {
         note(&summary, &args.results);
     }
-    // Some transports are expected to fail in some cells: the rows say so, and the score counts it.
+    // Failed runs are expected in some cells: they are recorded, and the score counts them.
     Ok(())
 }
 
@@ -279,7 +279,7 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
     if contests.is_empty() {
         return Err(Failure::new(
             Kind::File,
-            "no cell has results of all transports".to_owned(),
+            "no cell has results for all transports".to_owned(),
         ));
     }
     let workloads = Workloads::of(&rows).map_err(model_failure)?;
@@ -287,14 +287,14 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
     let mut names = transports.clone();
     names.sort_by_key(|&name| name != AUTO);
     let mut choosers: Vec<_> = names.into_iter().map(Judged::always).collect();
-    // Beside `auto`, if that was run, before those that do not choose.
+    // After `auto`, if that was run, and before the fixed transports.
     let place = usize::from(transports.contains(&AUTO));
     choosers.insert(place, Judged::rule());
     choosers.insert(place + 1, Judged::model(by_model));
     choosers.insert(place + 2, Judged::paper());
     let verdicts = judge(&contests, &choosers, &workloads);
     output::note(format!(
-        "{} cells; {} more are left out, where a transport has no result or none has worked",
+        "{} cells; {} more are ignored: a transport has no result, or all failed",
         contests.len(),
         seen - contests.len()
     ));

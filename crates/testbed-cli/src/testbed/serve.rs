@@ -1,4 +1,4 @@
-//! `transpute testbed serve`: all of it as a page in a browser.
+//! `transpute testbed serve`: serves the web UI of the testbed.
 
 use std::{
     ffi::OsString,
@@ -11,40 +11,41 @@ use transpute_cli::{Failure, Kind, interrupted, output};
 use transpute_testbed::row::read_rows;
 use transpute_testbed_web::{Config, ServeError, Server, Token, import};
 
-use super::work::own_program;
+use super::common::own_program;
 
-/// Where to listen unless told otherwise.
-const ADDRESS: &str = "127.0.0.1:7780";
+/// The default address.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:7780";
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Open the address that is printed in a browser. Nothing is fetched from elsewhere. Runs are kept in a file of SQLite, and are there \
-after the next start.
+Open the printed address in a browser. The page loads nothing from other hosts. Runs are stored in an SQLite file and remain after \
+a restart.
 
-An address that other machines reach needs a token, which is made at random and printed with the address, or comes from \
---token-file. There is no encryption: over networks that you do not trust, listen on a loopback address and forward the port over SSH.
+An address that other machines can reach requires a token. It is random and printed with the address, or read from \
+--token-file. Connections are not encrypted: over untrusted networks, listen on a loopback address and forward the port over SSH.
 
---allow-programs lets whoever has the token run any command as the user of this process. That is what it is for.")]
+--allow-programs lets everyone with the token run any command as the user of this process.")]
 pub(crate) struct Args {
-    /// Where to listen: an address, with a port or without; port 0 lets the system choose
-    #[arg(long, value_name = "ADDR", default_value = ADDRESS, value_parser = parse_address)]
+    /// Address to listen on, with or without a port; with port 0 the system chooses one
+    #[arg(long, value_name = "ADDR", default_value = DEFAULT_ADDRESS, value_parser = parse_address)]
     listen: SocketAddr,
-    /// The folder of the history and of uploaded circuits [default: transpute/testbed in $XDG_STATE_HOME or ~/.local/state]
+    /// Folder of the history and of uploaded circuits [default: transpute/testbed in
+    /// $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Ask for a token on a loopback address too
+    /// Require a token on a loopback address too
     #[arg(long)]
     token: bool,
-    /// The file with the token: 22 to 256 visible characters
+    /// File with the token: 22 to 256 visible ASCII characters
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Let users run commands of their own over the path. This is remote code execution by design
+    /// Let users run commands on the emulated path: remote code execution by design
     #[arg(long)]
     allow_programs: bool,
-    /// Bring the rows of a file of `transpute testbed run` into the history, and end
+    /// Import the records of a file from `transpute testbed run` into the history, then exit
     #[arg(long, value_name = "FILE")]
     import: Option<PathBuf>,
-    /// Print the address and errors only
+    /// Print only the address and errors
     #[arg(short, long)]
     quiet: bool,
 }
@@ -52,14 +53,14 @@ pub(crate) struct Args {
 pub(crate) fn serve(args: Args) -> Result<(), Failure> {
     let data = match args.data {
         Some(folder) => folder,
-        None => usual_folder(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"))
-            .ok_or_else(|| Failure::usage("--data is needed: there is no home folder"))?,
+        None => default_folder(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"))
+            .ok_or_else(|| Failure::usage("--data is required: no home folder is known"))?,
     };
     if let Some(file) = &args.import {
         let rows = read_rows(file)
             .map_err(|error| Failure::new(Kind::File, error.to_string()).because(error))?;
         let count = import(&data, &rows).map_err(|error| failure(error.into()))?;
-        output::note(format!("{count} runs brought in: {}", data.display()));
+        output::note(format!("{count} runs imported into {}", data.display()));
         return Ok(());
     }
     let wants_token = args.token || args.allow_programs || !args.listen.ip().is_loopback();
@@ -83,7 +84,7 @@ pub(crate) fn serve(args: Args) -> Result<(), Failure> {
     };
     transpute_cli::block_on(async {
         let server = Server::bind(config).await.map_err(failure)?;
-        // The handlers are there before anybody is told that it has begun.
+        // Signal handlers are installed before the address is printed.
         let over = interrupted();
         tokio::pin!(over);
         let address = server.address();
@@ -91,13 +92,15 @@ pub(crate) fn serve(args: Args) -> Result<(), Failure> {
             (token.as_ref()).map_or(String::new(), |token| format!("#token={}", token.as_str()));
         if !args.quiet {
             if let Some(reason) = server.cannot_run() {
-                output::note(format!("nothing can be run on this machine: {reason}"));
+                output::note(format!("this machine cannot run jobs: {reason}"));
             }
             if !address.ip().is_loopback() {
-                output::note("other machines can reach this, and it is not encrypted");
+                output::note(
+                    "other machines can reach this address, and connections are not encrypted",
+                );
             }
             if args.allow_programs {
-                output::note("whoever has the token can run commands as this user");
+                output::note("everyone with the token can run commands as this user");
             }
             output::note(format!("history in {}", data.display()));
         }
@@ -111,17 +114,20 @@ pub(crate) fn serve(args: Args) -> Result<(), Failure> {
     })
 }
 
-/// Returns the folder of this user (XDG Base Directory Specification: a relative path counts as none).
-fn usual_folder(state: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+/// Returns the default folder of this user. Per the XDG Base Directory Specification, a relative
+/// path is ignored.
+fn default_folder(state: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute =
         |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute(state).or_else(|| Some(absolute(home)?.join(".local/state")));
     Some(state?.join("transpute").join("testbed"))
 }
 
-/// Reads an address, whose port may be left out.
+/// Parses an address whose port may be omitted.
 fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
-    let usual: SocketAddr = ADDRESS.parse().map_err(|_| "no usual address")?;
+    let usual: SocketAddr = DEFAULT_ADDRESS
+        .parse()
+        .map_err(|_| "the default address is invalid")?;
     (text.parse())
         .or_else(|_| {
             text.parse()
@@ -145,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_may_be_left_out() {
+    fn the_port_of_an_address_is_optional() {
         let address = |text| parse_address(text).map(|address| address.to_string());
         assert_eq!(address("127.0.0.1").as_deref(), Ok("127.0.0.1:7780"));
         assert_eq!(address("[::1]:80").as_deref(), Ok("[::1]:80"));
@@ -154,9 +160,9 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_one_folder() {
+    fn the_default_folder_follows_the_xdg_specification() {
         let folder = |state: Option<&str>, home: Option<&str>| {
-            usual_folder(state.map(Into::into), home.map(Into::into))
+            default_folder(state.map(Into::into), home.map(Into::into))
         };
         let home = Some(PathBuf::from("/home/a/.local/state/transpute/testbed"));
         assert_eq!(folder(None, Some("/home/a")), home);

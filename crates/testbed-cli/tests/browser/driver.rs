@@ -1,4 +1,4 @@
-//! A browser of a test's own.
+//! A Chromium of a test, controlled over WebDriver.
 
 use std::{
     fs,
@@ -17,12 +17,14 @@ use thirtyfour::{
     WebElement, error::WebDriverResult,
 };
 
-/// How long anything may take; far beyond what any test needs.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Time limit of any step, far longer than needed.
+const TIMEOUT: Duration = Duration::from_secs(90);
 
-const TICK: Duration = Duration::from_millis(50);
+/// Interval at which a condition is checked again.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What Chromium is started with: as root it cannot have a sandbox, and it is to talk to nobody.
+/// Command-line flags of Chromium. There is no sandbox, because tests may run as root, and no
+/// background traffic.
 const FLAGS: [&str; 9] = [
     "--headless=new",
     "--no-sandbox",
@@ -35,7 +37,7 @@ const FLAGS: [&str; 9] = [
     "--window-size=1280,900",
 ];
 
-/// The program between a test and its browser. All of its group is killed on drop, the browser too.
+/// A chromedriver process. Its process group, which includes the browser, is killed on drop.
 struct Chromedriver {
     child: Child,
     address: String,
@@ -58,7 +60,7 @@ impl Chromedriver {
                 let port = line.split_once("successfully on port ")?.1;
                 Some(port.trim_end_matches('.').to_owned())
             })
-            .expect("chromedriver does not tell its port");
+            .expect("chromedriver does not print its port");
         Self {
             child,
             address: format!("http://127.0.0.1:{port}"),
@@ -75,14 +77,14 @@ impl Drop for Chromedriver {
     }
 }
 
-/// A browser with nothing in it.
+/// A browser without history, cookies or storage.
 pub(super) struct Browser {
     driver: WebDriver,
-    /// Where what it downloads goes.
+    /// The folder of downloads.
     pub(super) downloads: PathBuf,
 }
 
-/// Runs a test with a browser, which is ended however the test ends.
+/// Runs a test with a browser, which is ended even if the test fails.
 pub(super) fn with_browser(folder: &Path, test: impl AsyncFnOnce(&Browser)) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -96,7 +98,7 @@ pub(super) fn with_browser(folder: &Path, test: impl AsyncFnOnce(&Browser)) {
             .name()
             .unwrap_or("test")
             .replace("::", "-");
-        runtime.block_on(browser.shot(&format!("failed-{name}")));
+        runtime.block_on(browser.screenshot(&format!("failed-{name}")));
     }
     let _ = runtime.block_on(browser.driver.quit());
     if let Err(panicked) = outcome {
@@ -123,7 +125,7 @@ impl Browser {
         browser
     }
 
-    /// Another one beside this, with cookies and storage of its own.
+    /// Runs a test with a second browser, which has its own cookies and storage.
     pub(super) async fn second(test: impl AsyncFnOnce(&Self), folder: &Path) {
         let chromedriver = Chromedriver::start();
         let browser = Self::start(&chromedriver, folder).await;
@@ -135,7 +137,7 @@ impl Browser {
         (self.driver.cdp().send_raw(method, params).await).unwrap()
     }
 
-    /// Makes the page this wide, in CSS pixels.
+    /// Sets the width of the page, in CSS pixels.
     pub(super) async fn wide(&self, width: u64) {
         self.size(width, 900).await;
     }
@@ -146,14 +148,14 @@ impl Browser {
         self.cdp("Emulation.setDeviceMetricsOverride", size).await;
     }
 
-    /// Lets the system ask for dark or light colours.
+    /// Emulates the colour scheme of the system.
     pub(super) async fn dark(&self, is_dark: bool) {
         let value = if is_dark { "dark" } else { "light" };
         let features = json!({"features": [{"name": "prefers-color-scheme", "value": value}]});
         self.cdp("Emulation.setEmulatedMedia", features).await;
     }
 
-    /// Opens an address in a fresh page, so that its start is seen.
+    /// Opens an address in a blank page, so that the application starts again.
     pub(super) async fn open(&self, address: &str) {
         self.driver.goto("about:blank").await.unwrap();
         self.driver.goto(address).await.unwrap();
@@ -163,7 +165,7 @@ impl Browser {
         self.driver.refresh().await.unwrap();
     }
 
-    /// Evaluates an expression of JavaScript.
+    /// Evaluates a JavaScript expression.
     pub(super) async fn js(&self, expression: &str) -> Value {
         let script = format!("return ({expression});");
         let result = self.driver.execute(script, Vec::new()).await;
@@ -173,7 +175,7 @@ impl Browser {
             .clone()
     }
 
-    /// Evaluates an expression of JavaScript that is a promise, and returns what it becomes.
+    /// Evaluates a JavaScript expression that is a promise, and returns its value.
     pub(super) async fn promise(&self, expression: &str) -> Value {
         let script = format!(
             "const done = arguments[0]; ({expression}).then(done, (error) => done(String(error)));"
@@ -182,7 +184,7 @@ impl Browser {
         result.unwrap().json().clone()
     }
 
-    /// Asks the server from within the page, with its session.
+    /// Sends a request from the page, with the page's session.
     pub(super) async fn get(&self, path: &str) -> Value {
         let expression = format!(
             "fetch({}, {{headers: {{Authorization: `Bearer ${{localStorage['transpute-session']}}`}}}}).then((answer) => answer.json())",
@@ -191,24 +193,24 @@ impl Browser {
         self.promise(&expression).await
     }
 
-    /// Waits until an expression of JavaScript is true.
+    /// Waits until a JavaScript expression is true.
     #[track_caller]
     pub(super) fn until<'a>(&'a self, expression: &'a str) -> impl Future<Output = ()> + 'a {
         let caller = panic::Location::caller();
         async move {
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + TIMEOUT;
             while self.js(&format!("Boolean({expression})")).await != json!(true) {
                 if Instant::now() > deadline {
                     let text = self.js("document.body.innerText").await;
                     let log = self.log().await;
-                    panic!("{caller}: never true: {expression}\nlog: {log:?}\npage: {text}");
+                    panic!("{caller}: not true in time: {expression}\nlog: {log:?}\npage: {text}");
                 }
-                tokio::time::sleep(TICK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
     }
 
-    /// Waits until an element has a text in it.
+    /// Waits until an element contains a text.
     #[track_caller]
     pub(super) fn sees<'a>(&'a self, css: &'a str, text: &'a str) -> impl Future<Output = ()> + 'a {
         let (css, text) = (json!(css), json!(text));
@@ -217,13 +219,13 @@ impl Browser {
         );
         let caller = panic::Location::caller();
         async move {
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + TIMEOUT;
             while self.js(&expression).await != json!(true) {
                 if Instant::now() > deadline {
                     let page = self.js("document.body.innerText").await;
                     panic!("{caller}: no {text} in {css}\npage: {page}");
                 }
-                tokio::time::sleep(TICK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
     }
@@ -233,12 +235,12 @@ impl Browser {
         found.unwrap_or_else(|error| panic!("{css}: {error}"))
     }
 
-    /// Clicks an element as soon as it is there.
+    /// Clicks an element as soon as it exists.
     pub(super) async fn click(&self, css: &str) {
         self.clicked(&By::Css(css)).await;
     }
 
-    /// Clicks the button or link with this text as soon as it is there.
+    /// Clicks the button or link with this text as soon as it exists.
     pub(super) async fn press(&self, text: &str) {
         let path = format!("//*[self::button or self::a][normalize-space()='{text}']");
         self.clicked(&By::XPath(path)).await;
@@ -246,7 +248,7 @@ impl Browser {
 
     async fn clicked(&self, by: &By) {
         self.persist(by, async |found| {
-            // Not at the edge of the window, where something may stick above it.
+            // Centred, because a sticky element may cover the edge of the window.
             let script = "arguments[0].scrollIntoView({block: 'center'})";
             let element = vec![found.to_json()?];
             self.driver.execute(script, element).await?;
@@ -255,7 +257,7 @@ impl Browser {
         .await;
     }
 
-    /// Puts a text in the place of what is in a field, as soon as that is there.
+    /// Replaces the text of a field as soon as the field exists.
     pub(super) async fn write(&self, css: &str, text: &str) {
         self.persist(&By::Css(css), async |field| {
             field.clear().await?;
@@ -264,9 +266,9 @@ impl Browser {
         .await;
     }
 
-    /// Does something to an element, again if the page has drawn it anew in the meantime.
+    /// Acts on an element, and tries again if the page has replaced the element.
     async fn persist(&self, by: &By, act: impl AsyncFn(WebElement) -> WebDriverResult<()>) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let outcome = match self.driver.find(by.clone()).await {
                 Ok(found) => act(found).await,
@@ -276,34 +278,34 @@ impl Browser {
                 Ok(()) => return,
                 Err(error) => assert!(Instant::now() < deadline, "{by:?}: {error}"),
             }
-            tokio::time::sleep(TICK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Chooses an option by its value.
+    /// Selects an option by its value.
     pub(super) async fn choose(&self, css: &str, value: &str) {
         self.click(&format!("{css} option[value=\"{value}\"]"))
             .await;
     }
 
-    /// Gives a file to a field; unlike text, nothing has to be visible for that.
+    /// Sets the file of a file input, which need not be visible.
     pub(super) async fn give(&self, css: &str, path: &str) {
         self.find(css).await.send_keys(path).await.unwrap();
     }
 
-    /// Strikes a key, wherever the focus is.
-    pub(super) async fn strike(&self, key: Key) {
+    /// Presses a key on the focused element.
+    pub(super) async fn press_key(&self, key: Key) {
         let strokes = self.driver.action_chain().send_keys(key + "");
         strokes.perform().await.unwrap();
     }
 
-    /// Saves what the whole page looks like to `target/screenshots`.
-    pub(super) async fn shot(&self, name: &str) {
+    /// Saves a screenshot of the whole page to `target/screenshots`.
+    pub(super) async fn screenshot(&self, name: &str) {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../screenshots");
         fs::create_dir_all(&folder).unwrap();
         let width = self.js("innerWidth").await;
         let height = self.js("document.documentElement.scrollHeight").await;
-        // All of it, not only what fits into the window; Chromium has no more than so many lines.
+        // The whole page, not only the window. Chromium limits the height of screenshots.
         let height = height.as_u64().unwrap().clamp(900, 8000);
         self.size(width.as_u64().unwrap(), height).await;
         let png = self.driver.screenshot_as_png().await.unwrap();
@@ -311,7 +313,7 @@ impl Browser {
         self.size(width.as_u64().unwrap(), 900).await;
     }
 
-    /// What the browser complained of since it was asked the last time.
+    /// Returns the warnings and errors in the browser's log since the last call.
     pub(super) async fn log(&self) -> Vec<String> {
         let log = self.driver.browser_log().await.unwrap();
         (log.into_iter())
@@ -320,9 +322,9 @@ impl Browser {
             .collect()
     }
 
-    /// Checks that there were no errors, blocked resources among them.
+    /// Checks that the browser logged no warning or error, such as a blocked resource.
     #[track_caller]
-    pub(super) fn is_content(&self) -> impl Future<Output = ()> + '_ {
+    pub(super) fn has_no_errors(&self) -> impl Future<Output = ()> + '_ {
         let caller = panic::Location::caller();
         async move {
             let log = self.log().await;
@@ -330,7 +332,7 @@ impl Browser {
         }
     }
 
-    /// Checks that headings are nested, under one of the first level, and that no column of a table lacks one.
+    /// Checks that headings are nested under one `h1` and that every table column has a heading.
     #[track_caller]
     pub(super) fn is_structured(&self) -> impl Future<Output = ()> + '_ {
         const HEADINGS: &str = "[...document.querySelectorAll('main h1, main h2, main h3')].map((each) => Number(each.tagName[1]))";
@@ -349,28 +351,32 @@ impl Browser {
         }
     }
 
-    /// Waits for a download and returns it.
+    /// Waits for a download and returns its content.
     pub(super) async fn download(&self, name: &str) -> Vec<u8> {
         let path = self.downloads.join(name);
-        let deadline = Instant::now() + PATIENCE;
-        // What is not complete has another name until it is.
+        let deadline = Instant::now() + TIMEOUT;
+        // An incomplete download has another name.
         while !path.exists() {
             let there: Vec<_> = (fs::read_dir(&self.downloads).unwrap())
                 .map(|entry| entry.unwrap().file_name())
                 .collect();
-            assert!(Instant::now() < deadline, "no {name}, only {there:?}");
-            tokio::time::sleep(TICK).await;
+            assert!(
+                Instant::now() < deadline,
+                "expected {name}, found {there:?}"
+            );
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         fs::read(path).unwrap()
     }
 
-    /// Waits until this many files are downloaded, beside what the page drew itself, and returns all with their names.
+    /// Waits until the server's files are downloaded, and returns them with their names. Charts
+    /// drawn by the page do not count.
     pub(super) async fn downloaded(&self, number: usize) -> Vec<(String, Vec<u8>)> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let files: Vec<_> = (fs::read_dir(&self.downloads).unwrap())
                 .map(|entry| entry.unwrap().path())
-                // Those that are not complete have another name.
+                // Incomplete downloads have another name.
                 .filter(|path| path.extension().is_none_or(|kind| kind != "crdownload"))
                 .map(|path| {
                     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
@@ -381,8 +387,12 @@ impl Browser {
             if files.len() >= number {
                 return files;
             }
-            assert!(Instant::now() < deadline, "only {} downloads", files.len());
-            tokio::time::sleep(TICK).await;
+            assert!(
+                Instant::now() < deadline,
+                "expected {number} downloads, found {}",
+                files.len()
+            );
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }

@@ -1,14 +1,14 @@
-//! What users do with the page.
+//! Tests of the workflows of users in the web UI.
 
 use serde_json::json;
 use thirtyfour::Key;
 
 use crate::{AND_CIRCUIT, BROKEN_CIRCUIT, Browser, Needs, browse, file};
 
-/// What says that a job is over.
+/// The badge of a job that is done.
 const DONE: &str = ".title-row .state.done";
 
-/// Starts what is chosen as soon as its time is predicted, and waits for the job's page.
+/// Submits the form once its prediction is shown, and waits for the view of the job.
 async fn run(browser: &Browser) {
     browser
         .until("document.querySelector('.forecast svg')")
@@ -17,14 +17,14 @@ async fn run(browser: &Browser) {
     browser.until("location.hash.startsWith('#/job/')").await;
 }
 
-/// The transports that a job compares.
+/// The names of the transports that a job compares.
 const COMPARED: &str =
     "[...document.querySelectorAll('.group .table tbody th')].map((each) => each.innerText.trim())";
 
 #[test]
 fn one_click_compares_all_transports() {
     browse(Needs::Paths, &[], async |browser, server| {
-        // Which circuit, network and transports are asked for is the default.
+        // The defaults choose circuit, network and transports.
         run(browser).await;
         browser
             .until(&format!("document.querySelector('{DONE}')"))
@@ -37,7 +37,7 @@ fn one_click_compares_all_transports() {
         }
         browser.sees("h1", "aes128").await;
         browser.sees(".verdict", "was fastest").await;
-        // The physical limit is in the chart and named.
+        // The physical limit is drawn and labelled in the chart.
         browser.sees(".group svg", "limit ").await;
         browser
             .until("document.querySelectorAll('.group svg rect title').length >= 8")
@@ -47,17 +47,17 @@ fn one_click_compares_all_transports() {
                 "document.querySelector('.view.job section:not(.results) svg[aria-label^=Phases]')",
             )
             .await;
-        browser.shot("comparison-1280").await;
+        browser.screenshot("comparison-1280").await;
         browser.is_structured().await;
-        // A table that is cut at the edge says so.
+        // A table that does not fit shows a hint.
         browser.wide(390).await;
         browser
             .until("[...document.querySelectorAll('.scroll-hint')].some((each) => !each.hidden)")
             .await;
-        browser.shot("comparison-390").await;
+        browser.screenshot("comparison-390").await;
         browser.wide(1280).await;
 
-        // It is there after the page is loaded again, and in the history, where it can be opened.
+        // The comparison survives a reload, and the run can be opened from the history.
         browser.reload().await;
         browser.until(&format!("{COMPARED}.length >= 4")).await;
         let total = browser.get("/api/health").await["runs"].clone();
@@ -68,19 +68,19 @@ fn one_click_compares_all_transports() {
         browser.sees("h1", "aes128 over ").await;
         browser.sees("dt", "Physical limit").await;
         browser.is_structured().await;
-        // Nothing is lost on this path: its chart counts whole packets all the same.
+        // Without losses, the axis of the chart still has whole numbers.
         let losses = "[...document.querySelectorAll('svg[aria-label^=Losses] text[text-anchor=end]')].map((each) => each.textContent)";
         browser.until(&format!("{losses}.length >= 2")).await;
         assert_eq!(browser.js(losses).await, json!(["0", "1"]));
-        browser.is_content().await;
-        // Without a choice, all runs are overlaid.
+        browser.has_no_errors().await;
+        // Without a selection, all runs are overlaid.
         browser.click("nav [href='#/history']").await;
         browser.sees(".total", &format!("{total} runs")).await;
         browser.press("Overlay").await;
         browser.sees("h1", "Comparison").await;
         browser.sees(".lead", &format!("{total} runs")).await;
 
-        // The server remembers, too.
+        // The jobs survive a restart of the server.
         let restarted = server.take().unwrap().restart(&[]);
         browser.open(&restarted.view("jobs")).await;
         browser.sees("tbody", "done").await;
@@ -90,40 +90,40 @@ fn one_click_compares_all_transports() {
 }
 
 #[test]
-fn the_keyboard_is_enough() {
+fn a_job_is_started_with_the_keyboard_only() {
     browse(Needs::Paths, &[], async |browser, _server| {
         browser
             .until("document.querySelector('.forecast svg')")
             .await;
-        // One repetition, typed.
+        // Types the number of repetitions.
         tab_to(browser, "name", "repetitions").await;
-        browser.strike(Key::Backspace).await;
-        browser.strike(Key::Up).await;
+        browser.press_key(Key::Backspace).await;
+        browser.press_key(Key::Up).await;
         browser
             .until("document.querySelector('[name=repetitions]').value === '1'")
             .await;
         tab_to(browser, "type", "submit").await;
-        // Whoever cannot see the mouse has to see the focus.
+        // Keyboard users must see the focus.
         let outline = browser
             .js("getComputedStyle(document.activeElement).outlineStyle")
             .await;
         assert_eq!(outline, "solid");
-        browser.strike(Key::Enter).await;
+        browser.press_key(Key::Enter).await;
         browser.until("location.hash.startsWith('#/job/')").await;
         browser
             .until(&format!("document.querySelector('{DONE}')"))
             .await;
-        // The focus goes along, to the heading of what is new.
+        // The focus moves to the heading of the new view.
         let focused = browser.js("document.activeElement.tagName").await;
         assert_eq!(focused, "H1");
-        browser.is_content().await;
+        browser.has_no_errors().await;
     });
 }
 
-/// Strikes Tab until an element with this attribute has the focus.
+/// Presses Tab until an element with this attribute has the focus.
 async fn tab_to(browser: &Browser, attribute: &str, value: &str) {
     for _ in 0..100 {
-        browser.strike(Key::Tab).await;
+        browser.press_key(Key::Tab).await;
         let focused = browser
             .js(&format!(
                 "document.activeElement.getAttribute('{attribute}')"
@@ -147,7 +147,7 @@ fn a_run_is_watched_and_cancelled() {
         browser.write("[name=repetitions]", "500").await;
         browser.sees(".what", "2,500 runs").await;
         run(browser).await;
-        // Throughput with its unit beside the rate of the link, phases of both parties, counters.
+        // Throughput in Mbit/s with the link rate, phases of both parties, and counters.
         let live = ".view.job > .card";
         browser
             .until(&format!(
@@ -169,14 +169,14 @@ fn a_run_is_watched_and_cancelled() {
             ))
             .await;
         browser.sees("#running", "1 running").await;
-        browser.shot("live-1280").await;
+        browser.screenshot("live-1280").await;
         browser.wide(390).await;
-        browser.shot("live-390").await;
+        browser.screenshot("live-390").await;
         browser
             .until("document.documentElement.scrollWidth <= 390")
             .await;
         browser.wide(1280).await;
-        // What is over stays.
+        // Completed runs remain after cancelling.
         browser
             .until("document.querySelector('progress').value >= 1")
             .await;
@@ -194,13 +194,13 @@ fn a_run_is_watched_and_cancelled() {
         browser
             .until("document.getElementById('running').hidden")
             .await;
-        browser.is_content().await;
+        browser.has_no_errors().await;
     });
 }
 
 #[test]
 fn uploads_are_checked_and_their_names_are_only_text() {
-    // A file name, but for the slash, which none can have.
+    // A file name with markup. It has no slash, which file names cannot contain.
     const NAME: &str = "<img src=x onerror=document.title='spoiled'>.txt";
     browse(Needs::Paths, &[], async |browser, server| {
         let folder = server.as_ref().unwrap().folder().to_owned();
@@ -211,12 +211,12 @@ fn uploads_are_checked_and_their_names_are_only_text() {
             .await;
         browser.click(".upload summary").await;
         browser.give(".upload input", &broken).await;
-        // The message of the server: where, and what.
+        // The server's message contains position and problem.
         browser.sees(".upload [role=alert]", "broken.txt: ").await;
         browser.sees(".upload [role=alert]", "5:").await;
         browser.sees(".upload [role=alert]", "NOPE").await;
-        browser.shot("upload-refused-1280").await;
-        // The browser itself notes that the server refused.
+        browser.screenshot("upload-refused-1280").await;
+        // The browser itself logs the rejected request.
         let log = browser.log().await;
         assert!(
             log.iter()
@@ -256,7 +256,7 @@ fn uploads_are_checked_and_their_names_are_only_text() {
         }
         let title = browser.js("document.title").await;
         assert!(!title.as_str().unwrap().contains("spoiled"), "{title}");
-        browser.is_content().await;
+        browser.has_no_errors().await;
     });
 }
 
@@ -268,7 +268,7 @@ fn two_browsers_share_a_server() {
             async |other| {
                 other.open(&server.address).await;
                 other.until("document.querySelector('.forecast svg')").await;
-                // A long one first; the second one waits for it.
+                // The first job takes long; the second one waits for it.
                 one.until("document.querySelector('.forecast svg')").await;
                 one.choose("[name=scenario]", "satellite").await;
                 one.write("[name=repetitions]", "200").await;
@@ -278,7 +278,7 @@ fn two_browsers_share_a_server() {
                 run(other).await;
                 other.sees(".title-row .state", "waiting").await;
                 other.sees(".progress-words", "number 1 in the queue").await;
-                // Each sees what the other one started, and may end it.
+                // Each browser sees the other's job and may cancel it.
                 one.click("nav [href='#/jobs']").await;
                 one.until("document.querySelectorAll('tbody tr').length === 2")
                     .await;
@@ -298,8 +298,8 @@ fn two_browsers_share_a_server() {
                     .await;
                 one.until("document.querySelector('tbody .state.done')")
                     .await;
-                one.is_content().await;
-                other.is_content().await;
+                one.has_no_errors().await;
+                other.has_no_errors().await;
             },
             &server.folder().join("second"),
         )
@@ -323,12 +323,12 @@ fn runs_are_filtered_overlaid_exported_and_deleted() {
         browser.sees(".total", "10 runs").await;
         browser.choose("[name=transport]", "quic").await;
         browser.sees(".total", "2 matching runs").await;
-        // The address has the filters: they are there after a reload.
+        // The filters are part of the address, so a reload keeps them.
         browser.reload().await;
         browser.sees(".total", "2 matching runs").await;
-        browser.shot("history-1280").await;
+        browser.screenshot("history-1280").await;
 
-        // Overlay: the chosen runs in one chart.
+        // Overlays the selected runs in one chart.
         for row in ["tr:nth-child(1)", "tr:nth-child(2)"] {
             browser.click(&format!(".history tbody {row} input")).await;
         }
@@ -338,9 +338,9 @@ fn runs_are_filtered_overlaid_exported_and_deleted() {
         browser
             .until("document.querySelectorAll('svg[aria-label^=Throughput] path').length === 2")
             .await;
-        browser.shot("overlay-1280").await;
+        browser.screenshot("overlay-1280").await;
 
-        // Charts as SVG and PNG, drawn for the light.
+        // Saved charts use the light theme.
         browser
             .click("button[aria-label='Save “Total time” as SVG']")
             .await;
@@ -364,12 +364,12 @@ fn runs_are_filtered_overlaid_exported_and_deleted() {
             png.len()
         );
 
-        // Data of what is filtered, and the charts of the report.
+        // Exports the filtered runs and draws the charts of the report.
         browser.open(&format!("{view}?transport=quic")).await;
         browser.sees(".total", "2 matching runs").await;
         browser.press("CSV").await;
         browser.press("JSON").await;
-        browser.press("Rows").await;
+        browser.press("Records").await;
         browser.press("Charts").await;
         browser
             .until("document.querySelectorAll('.chart-list button').length >= 2")
@@ -394,12 +394,12 @@ fn runs_are_filtered_overlaid_exported_and_deleted() {
             }
         }
 
-        // Nothing is deleted unasked; then what was chosen, and what is filtered.
+        // Deletion asks for confirmation; then the selected and the filtered runs are deleted.
         browser.press("Delete").await;
         browser
             .sees("dialog", "all 2 runs that match the filters")
             .await;
-        browser.shot("delete-1280").await;
+        browser.screenshot("delete-1280").await;
         browser.press("Keep them").await;
         browser.click(".history tbody tr:nth-child(1) input").await;
         browser.press("Delete").await;
@@ -410,12 +410,12 @@ fn runs_are_filtered_overlaid_exported_and_deleted() {
         browser.sees(".empty", "No run matches these filters").await;
         browser.press("Show all runs").await;
         browser.sees(".total", "8 runs").await;
-        browser.is_content().await;
+        browser.has_no_errors().await;
     });
 }
 
 #[test]
-fn programs_run_where_that_is_allowed() {
+fn programs_run_if_they_are_allowed() {
     browse(
         Needs::Paths,
         &["--allow-programs"],
@@ -435,7 +435,7 @@ fn programs_run_where_that_is_allowed() {
             browser.write("[name=a]", &a).await;
             browser.write("[name=b]", &b).await;
             browser.choose("[name=scenario]", "rebane-europe").await;
-            browser.shot("programs-1280").await;
+            browser.screenshot("programs-1280").await;
             browser.click("button.primary").await;
             browser
                 .until(&format!("document.querySelector('{DONE}')"))
@@ -445,12 +445,12 @@ fn programs_run_where_that_is_allowed() {
                 .await;
             browser.sees("h1", "a link of ours").await;
             browser.sees(".command", "link send").await;
-            browser.sees("section", "ended with code 0").await;
+            browser.sees("section", "exited with code 0").await;
             browser
                 .until("document.querySelector('svg[aria-label^=Throughput] path')")
                 .await;
-            browser.shot("programs-run-1280").await;
-            browser.is_content().await;
+            browser.screenshot("programs-run-1280").await;
+            browser.has_no_errors().await;
         },
     );
     browse(Needs::Page, &[], async |browser, server| {
@@ -488,10 +488,10 @@ fn a_cell_of_the_map_is_measured() {
         browser.open(&map).await;
         browser.sees(".maps .hint", "From 4 stored runs").await;
         assert_eq!(browser.js(measured).await, 1);
-        // It is the cell that was looked at before, too.
+        // The selected cell is the default one, which was run.
         browser.sees(".cell", "was fastest").await;
         browser.sees(".cell th", "Measured (median)").await;
-        browser.shot("map-measured-1280").await;
-        browser.is_content().await;
+        browser.screenshot("map-measured-1280").await;
+        browser.has_no_errors().await;
     });
 }

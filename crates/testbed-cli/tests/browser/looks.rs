@@ -1,4 +1,4 @@
-//! What the page looks like, what it weighs, and who may see it.
+//! Tests of layout, size, predictions, keyboard use and signing in.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -11,8 +11,8 @@ use thirtyfour::Key;
 
 use crate::{Needs, browse};
 
-/// The page with all its files weighs less, in bytes.
-const MOST_BYTES: u64 = 300_000;
+/// Maximum size of the page with all its files, in bytes.
+const MAX_BYTES: u64 = 300_000;
 
 const VIEWS: [&str; 6] = ["new", "jobs", "history", "map", "programs", "job/404404"];
 
@@ -35,7 +35,7 @@ fn every_view_fits_wide_and_narrow_in_light_and_dark() {
                     browser.is_structured().await;
                     let light = if is_dark { "dark" } else { "light" };
                     let name = view.replace('/', "-");
-                    browser.shot(&format!("{name}-{width}-{light}")).await;
+                    browser.screenshot(&format!("{name}-{width}-{light}")).await;
                     let wide = browser.js("document.documentElement.scrollWidth").await;
                     assert!(wide.as_u64().unwrap() <= width, "{view}: {wide} of {width}");
                     let paper = browser
@@ -56,7 +56,7 @@ fn every_view_fits_wide_and_narrow_in_light_and_dark() {
                 }
             }
         }
-        // The user's choice goes before the system's, and lasts.
+        // The user's choice overrides the system's and survives a reload.
         browser.choose("#theme", "light").await;
         browser.reload().await;
         browser
@@ -66,7 +66,7 @@ fn every_view_fits_wide_and_narrow_in_light_and_dark() {
 }
 
 #[test]
-fn the_page_is_small_and_comes_from_one_server() {
+fn the_page_is_small_and_loads_only_from_its_server() {
     browse(Needs::Page, &[], async |browser, _server| {
         browser
             .until("document.querySelector('.forecast svg')")
@@ -85,7 +85,7 @@ fn the_page_is_small_and_comes_from_one_server() {
             }
         }
         assert!(resources.len() > 5 && bytes > 10_000, "{resources:#?}");
-        assert!(bytes < MOST_BYTES, "{bytes} bytes");
+        assert!(bytes < MAX_BYTES, "{bytes} bytes");
         let shown = browser
             .js("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
             .await;
@@ -93,13 +93,13 @@ fn the_page_is_small_and_comes_from_one_server() {
             "{bytes} bytes in {} files, first view after {shown} ms",
             resources.len()
         );
-        browser.is_content().await;
+        browser.has_no_errors().await;
     });
 }
 
 #[test]
 fn predictions_follow_the_conditions() {
-    /// The median of what is predicted, in milliseconds, as the list of transports says it.
+    /// The median of the predicted times in milliseconds, from the list of transports.
     const PREDICTED: &str = "[...document.querySelectorAll('.transports .time')].map((each) => /([\\d.]+) (ms|s)/.exec(each.innerText)).filter(Boolean).map(([, number, unit]) => number * (unit === 's' ? 1000 : 1)).sort((a, b) => a - b)[1]";
     browse(Needs::Page, &[], async |browser, _server| {
         browser.until(PREDICTED).await;
@@ -109,7 +109,7 @@ fn predictions_follow_the_conditions() {
         browser.until(&format!("{PREDICTED} > 400")).await;
         let far = browser.js(PREDICTED).await.as_f64().unwrap();
         assert!(far > near + 200.0, "{near} ms, then {far} ms");
-        // What matters most comes first, and every transport is explained.
+        // Sliders are sorted by importance, and every transport has an explanation.
         let labels = browser
             .js("[...document.querySelectorAll('.slider > label:first-child')].map((each) => each.textContent)")
             .await;
@@ -127,17 +127,17 @@ fn predictions_follow_the_conditions() {
             .js("[...document.querySelectorAll('.transports .name')].filter((each) => !each.querySelector('.meaning')).length")
             .await;
         assert_eq!(unexplained, 0);
-        // A firewall against UDP leaves some out, and says why.
+        // Transports over UDP are excluded behind a firewall, with a reason.
         browser.click(".sliders > .check input").await;
         browser
             .until("/UDP/.test(document.querySelector('.transports').innerText)")
             .await;
-        // What makes no sense is told before anything is run.
+        // Invalid conditions are reported before a run.
         browser.write(rtt, "-5").await;
         browser.sees(".forecast [role=alert]", "-").await;
         browser.press("Back to the preset").await;
         browser.until(&format!("{PREDICTED} < 400")).await;
-        // In the unit of the field.
+        // The range is in the unit of the field.
         browser
             .write(".slider:nth-child(2) input[type=number]", "200")
             .await;
@@ -153,7 +153,7 @@ fn predictions_follow_the_conditions() {
         browser
             .until("document.querySelector('.forecast svg')")
             .await;
-        // A scenario file has more than sliders do; what is wrong with one is told by line and field.
+        // Errors in a scenario file are reported with line and field.
         browser.click(".switcher label:last-child span").await;
         let text = "textarea";
         browser.write(text, "rtt_ms = 300\nrate_mbit = 1000").await;
@@ -166,7 +166,7 @@ fn predictions_follow_the_conditions() {
 }
 
 #[test]
-fn the_map_is_walked_with_the_keyboard() {
+fn cells_of_the_map_are_selected_with_the_keyboard() {
     browse(Needs::Page, &[], async |browser, server| {
         browser.open(&server.as_ref().unwrap().view("map")).await;
         browser
@@ -174,16 +174,16 @@ fn the_map_is_walked_with_the_keyboard() {
                 "document.querySelectorAll('[data-cell] polygon, [data-cell] circle').length >= 90",
             )
             .await;
-        // Round-trip times and losses have their units.
+        // Both axes have a unit.
         for label in ["round-trip time (ms)", "loss, each way (%)"] {
             browser.sees(".maps svg", label).await;
         }
         let heading = "document.querySelector('.cell h2').innerText";
         let before = browser.js(heading).await;
         browser.js("document.querySelector('.maps').focus()").await;
-        browser.strike(Key::Right).await;
+        browser.press_key(Key::Right).await;
         let right = browser.js(heading).await;
-        browser.strike(Key::Up).await;
+        browser.press_key(Key::Up).await;
         let up = browser.js(heading).await;
         assert!(before != right && right != up, "{before} {right} {up}");
         browser.sees(".cell", "The chooser picks ").await;
@@ -191,7 +191,7 @@ fn the_map_is_walked_with_the_keyboard() {
             .js("document.querySelectorAll('.cell tbody tr').length")
             .await;
         assert!(number.as_u64() >= Some(2), "{number}");
-        // On with what is there: the form has the cell's conditions.
+        // The form takes over the conditions of the selected cell.
         browser.press("Run this cell").await;
         browser
             .until("document.querySelector('.forecast svg')")
@@ -202,27 +202,27 @@ fn the_map_is_walked_with_the_keyboard() {
         let asked: f64 = rtt.as_str().unwrap().parse().unwrap();
         let told = up.as_str().unwrap().split(' ').next().unwrap().to_owned();
         assert_eq!(told.parse::<f64>().unwrap(), asked);
-        browser.is_content().await;
+        browser.has_no_errors().await;
     });
 }
 
 #[test]
-fn a_token_is_asked_for() {
+fn a_token_is_required_once_per_browser() {
     browse(Needs::Page, &["--token"], async |browser, server| {
         let server = server.as_ref().unwrap();
-        // The address that was printed has the token; it does not stay in the address.
+        // The token in the printed address is removed from the address bar.
         browser
             .until("document.querySelector('h1')?.innerText === 'New run'")
             .await;
         let address = browser.js("location.href").await;
         assert!(!address.as_str().unwrap().contains("token"), "{address}");
-        // Who has signed in stays so.
+        // The session remains after opening the address without the token.
         let plain = server.origin();
         browser.open(plain).await;
         browser
             .until("document.querySelector('h1')?.innerText === 'New run'")
             .await;
-        // Another port of this host receives neither the session nor a cookie.
+        // A server on another port of this host receives neither the session nor a cookie.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let neighbor = format!("http://{}/", listener.local_addr().unwrap());
         let received = thread::spawn(move || {
@@ -242,13 +242,13 @@ fn a_token_is_asked_for() {
         for header in ["cookie:", "authorization:"] {
             assert!(!received.contains(header), "{received}");
         }
-        // Signing out ends the session at the server, too.
+        // Signing out also ends the session on the server.
         browser.open(plain).await;
         browser
             .until("!document.getElementById('sign-out').hidden")
             .await;
         browser.wide(390).await;
-        browser.shot("signed-in-390").await;
+        browser.screenshot("signed-in-390").await;
         browser
             .until("document.documentElement.scrollWidth <= 390")
             .await;
@@ -262,7 +262,7 @@ fn a_token_is_asked_for() {
             json!(header)
         );
         assert_eq!(browser.promise(&script).await, 401);
-        // Others are asked.
+        // Another browser has to sign in.
         crate::driver::Browser::second(
             async |other| {
                 other.open(plain).await;
@@ -273,7 +273,7 @@ fn a_token_is_asked_for() {
                 other
                     .until("document.querySelector('form [role=alert]')")
                     .await;
-                other.shot("sign-in-1280").await;
+                other.screenshot("sign-in-1280").await;
                 let token = server.address.split("token=").nth(1).unwrap();
                 other.write("#token", token).await;
                 other.click("form button").await;

@@ -1,4 +1,4 @@
-//! The page of `transpute testbed serve` in a real browser: Chromium, driven through its WebDriver.
+//! Tests of the web UI of `transpute testbed serve` in Chromium, controlled over WebDriver.
 #![cfg(target_os = "linux")]
 
 mod driver;
@@ -17,15 +17,15 @@ use driver::Browser;
 use tempfile::TempDir;
 use transpute_netem::testing::skip;
 
-/// A garbled mess: the fourth line has an unknown gate.
+/// A circuit whose fourth line has an unknown gate.
 const BROKEN_CIRCUIT: &str = "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 NOPE\n";
 
-/// One AND gate.
+/// A circuit of one AND gate.
 const AND_CIRCUIT: &str = "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n";
 
-/// A server with a history of its own, killed on drop.
+/// A server with its own history, killed on drop.
 struct Server {
-    /// Where the page is, with the token if there is one.
+    /// The address of the page, with the token if there is one.
     address: String,
     folder: TempDir,
     process: Child,
@@ -37,7 +37,7 @@ impl Server {
             .args(["testbed", "serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(folder.path().join("data"))
             .args(args)
-            // What is measured of this machine is nothing for its user to keep.
+            // The measurements of this machine must not remain in the user's cache.
             .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -48,14 +48,14 @@ impl Server {
         let mut said = Vec::new();
         let address = loop {
             let Some(Ok(line)) = lines.next() else {
-                panic!("the server does not start: {said:?}");
+                panic!("the server did not start: {said:?}");
             };
             match line.strip_prefix("serving on ") {
                 Some(address) => break address.to_owned(),
                 None => said.push(line),
             }
         };
-        // What it says later must not fill the pipe.
+        // Later output must not fill the pipe.
         thread::spawn(move || lines.for_each(drop));
         Self {
             address,
@@ -64,7 +64,7 @@ impl Server {
         }
     }
 
-    /// Ends the server as `kill -9` does and starts it anew with the same history.
+    /// Kills the server with SIGKILL and starts it again with the same history.
     fn restart(mut self, args: &[&str]) -> Self {
         self.kill();
         let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
@@ -80,7 +80,7 @@ impl Server {
         format!("{}#/{view}", self.origin())
     }
 
-    /// Where the page is, without a token.
+    /// The address of the page without the token.
     fn origin(&self) -> &str {
         self.address.split('#').next().unwrap()
     }
@@ -96,16 +96,17 @@ impl Drop for Server {
     }
 }
 
-/// What a test needs.
+/// The requirements of a test.
 #[derive(Clone, Copy, PartialEq)]
 enum Needs {
     /// A browser.
     Page,
-    /// An emulated path, too.
+    /// A browser and an emulated path.
     Paths,
 }
 
-/// Runs a test with a browser and a server, or skips it where this machine has no browser.
+/// Runs a test with a browser and a server. Skips it if this machine lacks a browser or, if needed,
+/// emulated paths.
 fn browse(needs: Needs, args: &[&str], test: impl AsyncFnOnce(&Browser, &mut Option<Server>)) {
     let lacks = ["chromium", "chromedriver"].into_iter().find(|program| {
         (Command::new(program).arg("--version").output())
@@ -122,14 +123,14 @@ fn browse(needs: Needs, args: &[&str], test: impl AsyncFnOnce(&Browser, &mut Opt
         browser.until("document.querySelector('main h1')").await;
         let cannot = browser.get("/api/options").await["cannot_run"].clone();
         if needs == Needs::Paths && !cannot.is_null() {
-            skip(format_args!("the testbed does not run here: {cannot}"));
+            skip(format_args!("this machine cannot emulate paths: {cannot}"));
             return;
         }
         test(browser, &mut Some(server)).await;
     });
 }
 
-/// Writes a file for uploading and returns its path.
+/// Writes a file for an upload and returns its path.
 fn file(folder: &Path, name: &str, content: &str) -> String {
     let path = folder.join(name);
     fs::write(&path, content).unwrap();

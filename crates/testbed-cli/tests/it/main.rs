@@ -1,4 +1,4 @@
-//! The program with the testbed, run as users run it: separate processes, real sockets, real files.
+//! Tests of the program as users run it: separate processes, real sockets and real files.
 #![cfg(target_os = "linux")]
 
 mod model;
@@ -8,5 +8,5 @@ mod scheme;
 mod testbed;
 mod web;
 
-/// The program that is tested.
+/// The program under test.
 const BINARY: &str = env!("CARGO_BIN_EXE_transpute-testbed");

@@ -1,4 +1,4 @@
-//! `transpute model` and `transpute plan`.
+//! Tests of `transpute model` and `transpute plan`.
 
 use std::{fs, path::Path};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::process::{transpute, write};
 
-/// Runs over TCP that are in the repository.
+/// Returns the path of recorded runs over TCP in the repository.
 fn rows(name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/quick");
     format!("{folder}/{name}.jsonl")
@@ -36,13 +36,13 @@ fn a_model_is_fitted_shown_and_used() {
         assert!(goodness["cells"].as_u64().unwrap() > 8, "{model}");
         goodness["median_error"].as_f64().unwrap()
     });
-    // Of runs that were measured long ago: what the fit makes of them does not change from run to run.
+    // The records are fixed, so the errors of the fit do not vary.
     assert!(
         fit_error < 0.15 && unseen_error < 0.25,
         "{fit_error} {unseen_error}"
     );
 
-    // The same rows make the same file, in whatever order.
+    // The order of the files does not change the model.
     let again = folder.path().join("again.json");
     let again_text = again.to_str().unwrap();
     transpute([
@@ -82,14 +82,14 @@ fn a_model_is_fitted_shown_and_used() {
         found.unwrap()["seconds"].as_f64().unwrap()
     };
     for transport in ["tcp", "tcp-striped", "quic", "rudp"] {
-        // Two round trips of 110 ms at least for the one; 50 MB at a gigabit for the other.
+        // The first workload needs two round trips of 110 ms, the second one 50 MB at 1 Gbit/s.
         assert!(seconds(0, transport) > 0.22, "{transport}: {predicted}");
         assert!(seconds(1, transport) > 0.4, "{transport}: {predicted}");
     }
 }
 
 #[test]
-fn every_run_is_listed_with_its_side_of_the_split() {
+fn every_run_is_listed_as_fitted_or_held_out() {
     let args = ["model", "fit", &rows("grid"), "--residuals", "--json"];
     let text = transpute(args).expect(0).stdout;
     let lines: Vec<Value> = (text.lines())
@@ -102,7 +102,7 @@ fn every_run_is_listed_with_its_side_of_the_split() {
         .count();
     assert!(held_out > 0 && held_out < lines.len(), "{text}");
     for one in &lines {
-        // Two runs of a cell are on the same side.
+        // Runs of one cell are on the same side of the split.
         let other = lines
             .iter()
             .find(|other| other["cell"] == one["cell"])
@@ -113,7 +113,7 @@ fn every_run_is_listed_with_its_side_of_the_split() {
 }
 
 #[test]
-fn the_model_that_comes_with_the_program_answers_with_a_table() {
+fn the_included_model_prints_a_table() {
     let table = transpute(["model", "show"]).expect(0).stdout;
     assert!(table.contains("rudp") && table.contains("tcp"), "{table}");
     let table = transpute(["model", "predict", "--path", "eu-aus"])
@@ -136,7 +136,7 @@ fn the_model_that_comes_with_the_program_answers_with_a_table() {
 }
 
 #[test]
-fn what_cannot_be_predicted_is_refused() {
+fn invalid_models_and_paths_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing.json");
     let missing = missing.to_str().unwrap();
@@ -154,7 +154,7 @@ fn what_cannot_be_predicted_is_refused() {
 #[test]
 fn a_plan_counts_what_its_runs_cost() {
     let folder = tempfile::tempdir().unwrap();
-    // One gigabyte at 8 Gbit/s.
+    // 1 GB at 8 Gbit/s.
     let work = write(
         folder.path(),
         "work.json",
@@ -167,7 +167,7 @@ fn a_plan_counts_what_its_runs_cost() {
     let number = |plan: &Value, field: &str| plan[field].as_f64().unwrap();
     let seconds = number(&once, "seconds");
     assert!(seconds > 8.0, "{once}");
-    // Headers and losses are paid for; two machines at a thousandth a second each.
+    // Headers and retransmissions are paid for. Each of the two machines costs 0.001 per second.
     let sent = number(&once, "garbler_bytes");
     assert!((1e9..1.2e9).contains(&sent), "{once}");
     let sent = (sent + number(&once, "evaluator_bytes")) / 1e9;
@@ -201,6 +201,6 @@ fn a_plan_counts_what_its_runs_cost() {
     ]);
     assert!(
         text.expect(0).stdout.contains("transport: "),
-        "no transport"
+        "the plan names no transport"
     );
 }

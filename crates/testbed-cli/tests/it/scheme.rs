@@ -1,4 +1,4 @@
-//! The choice of a garbling scheme over a path that changes.
+//! Test of the choice of a garbling scheme on a path that changes.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use crate::{
     testbed::unless_impossible,
 };
 
-/// Runs a batch of AES-128 many times over a path that changes after a second. The garbler, who sends the tables, connects; returns
-/// what it tells, as JSON or text.
+/// Runs a batch of AES-128 many times over a path that changes after a second. The garbler, which
+/// sends the tables, connects. Returns its output.
 fn over_a_changing_path(folder: &Path, scenario: &str, more: &str) -> Option<String> {
     let scenario = write(folder, "path.toml", scenario);
     let binary = BINARY;
@@ -31,7 +31,7 @@ fn over_a_changing_path(folder: &Path, scenario: &str, more: &str) -> Option<Str
         &format!("0={KEY}"),
         &format!("--connect $TRANSPUTE_B:7700 {more}"),
     );
-    // Time begins with the first packet: the evaluator should listen by then.
+    // The path's clock starts with the first packet; the evaluator should listen by then.
     let garbler = format!("sleep 0.3; {garbler}");
     let exec = ["testbed", "exec", "--scenario", &scenario];
     let finished =
@@ -41,9 +41,9 @@ fn over_a_changing_path(folder: &Path, scenario: &str, more: &str) -> Option<Str
 }
 
 #[test]
-fn a_path_that_becomes_slower_is_told() {
+fn a_path_that_becomes_slower_is_reported() {
     let folder = tempfile::tempdir().unwrap();
-    // 788 kB of tables for each run: 63 ms, then 630 ms. The path changes in the last runs.
+    // A run has 788 kB of tables: 63 ms at first, 630 ms after the change. The last runs are slow.
     let scenario = "rtt_ms = 10\nrate_mbit = 100\n[[changes]]\nat_s = 1\nrate_mbit = 10";
     let Some(told) = over_a_changing_path(folder.path(), scenario, "--json") else {
         return;
@@ -53,7 +53,7 @@ fn a_path_that_becomes_slower_is_told() {
     let path = &report["path"];
     let rate = |of: &str| path[of]["rate_mbit"].as_f64().unwrap();
     assert_eq!(path["is_worse"], true, "{report}");
-    // On a busy machine the trains of the set-up show less than the path carries.
+    // On a busy machine, the probe trains underestimate the rate.
     assert!(rate("chosen_by") > 20.0, "{report}");
     assert!((5.0..15.0).contains(&rate("now")), "{report}");
     assert!(

@@ -1,4 +1,4 @@
-//! `transpute testbed`.
+//! Tests of `transpute testbed`.
 
 use std::{
     fs,
@@ -13,12 +13,12 @@ use transpute_netem::testing::skip;
 
 use crate::process::{Finished, Process, transpute, write};
 
-/// Runs a matrix, unless this machine cannot emulate paths: then it says so.
+/// Runs a matrix. Returns `None` if this machine cannot emulate paths.
 fn run(args: &[&str]) -> Option<Finished> {
     unless_impossible(transpute([&["testbed", "run", "--quiet"], args].concat()))
 }
 
-/// Passes on what a command of the testbed did, unless this machine cannot emulate paths.
+/// Returns the outcome of a command, or `None` if this machine cannot emulate paths.
 pub(crate) fn unless_impossible(finished: Finished) -> Option<Finished> {
     let lacks = [
         "cannot create network namespaces",
@@ -26,7 +26,7 @@ pub(crate) fn unless_impossible(finished: Finished) -> Option<Finished> {
     ];
     if lacks.iter().any(|text| finished.stderr.contains(text)) {
         skip(format_args!(
-            "the testbed does not run here: {}",
+            "this machine cannot emulate paths: {}",
             finished.stderr
         ));
         return None;
@@ -62,7 +62,7 @@ fn a_matrix_is_measured_once() {
     for row in &measured {
         assert_eq!(row["scenario"]["name"], "near");
         let measured = &row["measured"];
-        // One round trip of 20 ms at least, by two parties that agree about the bytes.
+        // At least one round trip of 20 ms, and the parties agree about the bytes.
         assert!(measured["runtime_ms"].as_f64().unwrap() >= 20.0, "{row}");
         assert_eq!(measured["limit"]["rtt_ms"], 20.0);
         assert!(measured["total_ms"].as_f64() >= measured["runtime_ms"].as_f64());
@@ -72,7 +72,7 @@ fn a_matrix_is_measured_once() {
         assert!(measured["garbler"]["peak_rss_bytes"].as_u64().unwrap() > 1 << 20);
     }
 
-    // Only what is not there yet is run, and cells take turns.
+    // Only missing runs are measured, and cells alternate.
     run(&[&args[..], &["--repetitions", "2"]].concat())
         .unwrap()
         .expect(0);
@@ -90,10 +90,10 @@ fn a_matrix_is_measured_once() {
         order,
         [(0, "add:8"), (0, "aes128"), (1, "add:8"), (1, "aes128")]
     );
-    // Neither keys nor inputs are left.
+    // Temporary keys and inputs were deleted.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 
-    // A matrix that is complete shows its table again.
+    // A complete matrix prints its table again.
     let args = [&["testbed", "run"], &args[..], &["--repetitions", "2"]].concat();
     let summary = transpute(args).expect(0).stdout;
     for text in [
@@ -114,7 +114,7 @@ fn a_matrix_is_measured_once() {
 }
 
 #[test]
-fn what_was_chosen_is_recorded() {
+fn the_chosen_transport_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("rows.jsonl");
     let results = results.to_str().unwrap();
@@ -143,18 +143,18 @@ fn what_was_chosen_is_recorded() {
         let selection = &measured["selection"];
         assert_eq!(selection["chooser"], "rule");
         assert!(selection["predicted_s"].as_f64().unwrap() > 0.02);
-        // QUIC is up after one round trip, at best.
+        // QUIC is established after one round trip at the earliest.
         assert!(selection["decided_after_ms"].as_f64().unwrap() >= 20.0);
     }
     transpute(["testbed", "report", results]).expect(0);
 }
 
 #[test]
-fn what_fails_is_recorded_and_tried_again() {
+fn failed_runs_are_recorded_and_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("rows.jsonl");
     let results = results.to_str().unwrap();
-    // Nothing arrives.
+    // All packets are lost.
     let scenario = write(folder.path(), "dark.toml", "loss = 1.0");
     let args = [
         "--scenario",
@@ -175,7 +175,7 @@ fn what_fails_is_recorded_and_tried_again() {
     }
 }
 
-/// Returns the processes that have a text in their command line.
+/// Returns the command lines of processes that contain a text.
 fn processes_with(text: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
@@ -185,8 +185,8 @@ fn processes_with(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Interrupts a process until it ends: where this test was started in the background of a shell, the signal is ignored for as long as
-/// nobody listens for it.
+/// Interrupts a process until it ends. A shell starts background jobs with SIGINT ignored, so the
+/// signal has no effect until the process installs its handler.
 fn interrupted(process: Process) -> Finished {
     let id = process.id().to_string();
     let (is_over, over) = mpsc::channel::<()>();
@@ -207,8 +207,8 @@ fn interrupted(process: Process) -> Finished {
     })
 }
 
-/// Namespaces and TUN devices have no names: they last as long as a process has them. So if no
-/// process of a run is left, neither are they.
+/// Namespaces and TUN devices have no names and exist as long as a process holds them. So if no
+/// process of a run remains, they are gone too.
 #[test]
 fn a_hundred_runs_killed_at_random_leave_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -224,14 +224,14 @@ fn a_hundred_runs_killed_at_random_leave_nothing() {
     for round in 0..100u32 {
         let many = [&["testbed", "run"], &args[..], &["--repetitions", "9999"]].concat();
         let started = Process::start(many);
-        // Steps of the golden ratio cover the first 400 ms evenly.
+        // Multiples of the golden ratio cover the first 400 ms evenly.
         let moment = (f64::from(round) * 0.618_033_988_7).fract() * 0.4;
         thread::sleep(Duration::from_secs_f64(moment));
         seen_parties += usize::from(processes_with(mark).len() > 1);
         if round % 4 == 0 {
-            // As Ctrl-C does; the folder of keys goes too.
+            // Ctrl-C also removes the folder of keys.
             let finished = interrupted(started);
-            // Nothing where the signal came before it was listened for.
+            // The exit code is absent if the signal came before the handler was installed.
             assert!(matches!(finished.code, Some(130) | None), "{finished:?}");
         } else {
             started.kill();
@@ -244,14 +244,14 @@ fn a_hundred_runs_killed_at_random_leave_nothing() {
         if left.is_empty() {
             break;
         }
-        // The kernel takes a moment to end what was killed last.
+        // The kernel needs a moment to end the last killed processes.
         assert!(
             start.elapsed() < Duration::from_secs(10),
-            "left behind: {left:#?}"
+            "processes remain: {left:#?}"
         );
         thread::sleep(Duration::from_millis(50));
     }
-    // The next start goes on, and removes the folder of keys that a killed one left.
+    // The next start resumes and removes the folder of keys that a killed one left.
     let done = rows(results).len();
     let repetitions = (done + 1).to_string();
     run(&[&args[..], &["--repetitions", &repetitions]].concat())
@@ -291,7 +291,7 @@ fn a_firewall_stops_udp_and_lets_tcp_through() {
 }
 
 #[test]
-fn a_sweep_for_selection_stops_goes_on_and_is_scored() {
+fn a_selection_sweep_is_interrupted_resumed_and_scored() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("rows.jsonl");
     let results = results.to_str().unwrap();
@@ -306,7 +306,7 @@ fn a_sweep_for_selection_stops_goes_on_and_is_scored() {
         .collect();
     assert_eq!(cells.len(), 2);
     for cell in &cells {
-        // What the draw says of a circuit is so.
+        // The drawn cell has the number of gates of its circuit.
         let circuit = cell["circuit"].as_str().unwrap();
         let info = transpute(["circuit", "info", "--json", circuit])
             .expect(0)
@@ -316,7 +316,7 @@ fn a_sweep_for_selection_stops_goes_on_and_is_scored() {
     }
 
     let mut started = sweep("run", &["--results", results]);
-    // The keys are there by then, and a run is under way or about to be.
+    // By then the keys exist and a run has started or is about to.
     started.line("0/4 ");
     let kill = Command::new("kill")
         .args(["-INT", &started.id().to_string()])
@@ -360,7 +360,7 @@ fn a_sweep_for_selection_stops_goes_on_and_is_scored() {
 }
 
 #[test]
-fn any_two_commands_run_on_a_path() {
+fn two_commands_run_on_a_path() {
     let exec = |a: &str, b: &str| {
         let args = [
             "testbed", "exec", "--rtt", "20", "--json", "--a", a, "--b", b,
@@ -376,7 +376,7 @@ fn any_two_commands_run_on_a_path() {
         return;
     };
     let finished = finished.expect(0);
-    // The server prints there too.
+    // The server prints JSON too.
     let object = |printed: &str| -> Value {
         let line = printed.lines().find(|line| line.starts_with('{'));
         serde_json::from_str(line.unwrap_or_default()).unwrap()
@@ -390,7 +390,7 @@ fn any_two_commands_run_on_a_path() {
     );
     assert!(path["seconds"].as_f64().unwrap() > 0.04, "{path}");
 
-    // A command that fails is told, and what stays behind is ended.
+    // A failed command is reported, and remaining processes are terminated.
     let mark = "98764.123";
     exec(&format!("sleep {mark}"), "exit 7").fails(6, "side B ended with code 7");
     assert_eq!(processes_with(mark), [""; 0]);
@@ -399,7 +399,7 @@ fn any_two_commands_run_on_a_path() {
         6,
         "side A was ended by a signal; the command on side B ended",
     );
-    // A server that is told to end has not failed.
+    // A server that is terminated has not failed.
     exec("trap 'exit 5' TERM; while :; do sleep 0.1; done", "true").expect(0);
 }
 
@@ -416,7 +416,7 @@ fn wait_for_end_of(text: &str) {
 #[test]
 fn a_killed_testbed_leaves_no_commands() {
     let folder = tempfile::tempdir().unwrap();
-    // On each side a child, and one that has left its process group and lost its parent.
+    // Each side has a child and a process that left its process group and lost its parent.
     let mark = format!("{}.375", 900_000 + std::process::id());
     let command = format!("(setsid sleep {mark} &); sleep {mark}; echo {{}}");
     let plan = format!(
@@ -454,7 +454,7 @@ fn a_killed_testbed_leaves_no_commands() {
 }
 
 #[test]
-fn programs_run_in_a_matrix_and_go_on_where_they_stopped() {
+fn programs_run_in_a_matrix_that_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("rows.jsonl");
     let results = results.to_str().unwrap();
@@ -515,7 +515,7 @@ fn programs_run_in_a_matrix_and_go_on_where_they_stopped() {
         assert!(row.get("error").is_none() && row["seconds"].is_number());
     }
 
-    // The full form has the quick one's runs in it, and failures that are rows.
+    // The full matrix includes the quick runs. Failures are recorded.
     programs(&["--quiet", "--only", "said"]).fails(6, "4 runs failed");
     let all = rows(results);
     assert_eq!((all.len(), &all[..2]), (8, &quick[..]));
@@ -528,7 +528,7 @@ fn programs_run_in_a_matrix_and_go_on_where_they_stopped() {
         assert!(row["said"]["b"]["n"].is_number());
     }
 
-    // What is cut off is a result, and what fails is tried again.
+    // A run that is cut off is a result; a failed run is repeated.
     for (tries, cut_off) in [(1, 3), (2, 0)] {
         let told = programs(&["--json", "--only", "silent"]).fails(6, "3 runs failed");
         let told = told.json();
@@ -544,7 +544,7 @@ fn programs_run_in_a_matrix_and_go_on_where_they_stopped() {
         assert_eq!(errors.len(), 3 + 3 * tries);
         assert_eq!(with("cut off after 0.2 s"), 3);
         assert_eq!(with("side B printed no JSON object"), 2 * tries);
-        // Of one that was cut off too.
+        // Runs that were cut off report this too.
         assert_eq!(
             with("side A ended with code 9 (it said nothing)"),
             1 + tries
@@ -571,7 +571,7 @@ fn programs_stop_after_a_run_when_interrupted() {
     let Some(finished) = unless_impossible(started.interrupt().finish()) else {
         return;
     };
-    // The run that was under way is finished and recorded.
+    // The current run is finished and recorded.
     finished.expect(143);
     let done = rows(results);
     assert!(!done.is_empty() && done.len() < 4, "{done:?}");
@@ -585,13 +585,13 @@ fn programs_stop_after_a_run_when_interrupted() {
 }
 
 #[test]
-fn mistakes_are_told_before_anything_runs() {
+fn invalid_arguments_are_rejected_before_any_run() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = write(folder.path(), "bad.toml", "rtt_ms = 20\nloss = 2");
     let testbed = |args: &[&str]| Process::start([&["testbed"], args].concat()).finish();
     testbed(&["scenarios", &scenario]).fails(3, "bad.toml: up.loss: 2 is not between 0 and 1");
     testbed(&["run", "--scenario", "nowhere"]).fails(2, "\"nowhere\"");
-    // A file is one whatever its name ends in.
+    // A name that is no preset is read as a file, whatever its extension.
     write(
         folder.path(),
         "m8.txt",

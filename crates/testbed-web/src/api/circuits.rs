@@ -1,4 +1,4 @@
-//! Circuits: those of the program, and uploads.
+//! Handlers for circuits: the catalogue and users' uploads.
 
 use axum::{
     Json,
@@ -10,30 +10,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use transpute::circuit::catalogue;
 
-use super::{Pairs, Shared, params};
+use super::{QueryPairs, Shared, params};
 use crate::{
     app::App,
-    body::{self, Asked},
+    body::{self, JsonBody},
     error::ApiError,
-    knowledge::{CircuitFacts, Source},
-    store::{KeptUpload, Store, UploadError},
+    predictor::{CircuitFacts, Source},
+    store::{Store, Upload, UploadError},
 };
 
-/// The most bytes of an uploaded circuit.
-pub(super) const MOST_BYTES: usize = 64 << 20;
+/// Maximum size of an uploaded circuit, in bytes. Each upload is held in memory.
+pub(super) const MAX_BYTES: usize = 64 << 20;
 
-/// What stands before the digest of an upload.
-const UPLOAD: &str = "upload:";
+/// The prefix that distinguishes an upload, named by its digest, from a name of the catalogue.
+const UPLOAD_PREFIX: &str = "upload:";
 
-/// The longest name of a circuit with its parameters.
-const LONGEST_NAME: usize = 100;
+/// Maximum length of a circuit's name with its parameters, in bytes.
+const MAX_NAME_BYTES: usize = 100;
 
-/// Characters of what people call an upload.
-const LONGEST_LABEL: usize = 80;
+/// Maximum length of an upload's label, in characters.
+const MAX_LABEL_CHARS: usize = 80;
 
-/// A circuit, for users.
+/// A circuit in an answer: its name, description and, if known, its size.
 #[derive(Debug, Serialize)]
-pub(super) struct Shown {
+pub(super) struct CircuitView {
     name: String,
     kind: &'static str,
     label: String,
@@ -50,11 +50,11 @@ pub(super) struct Shown {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Named {
+pub(super) struct InspectRequest {
     circuit: String,
 }
 
-impl Shown {
+impl CircuitView {
     fn built_in(circuit: &catalogue::Entry, spec: String, facts: Option<CircuitFacts>) -> Self {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         Self {
@@ -70,13 +70,13 @@ impl Shown {
         }
     }
 
-    fn upload(upload: KeptUpload) -> Self {
+    fn upload(upload: Upload) -> Self {
         Self {
             name: format!("sha256:{}", upload.digest),
             kind: "upload",
             label: upload.label,
             summary: "uploaded".to_owned(),
-            example: format!("{UPLOAD}{}", upload.digest),
+            example: format!("{UPLOAD_PREFIX}{}", upload.digest),
             ..Self::with(Some(upload.facts))
         }
     }
@@ -100,29 +100,30 @@ impl Shown {
     }
 }
 
-/// Returns all circuits.
-pub(super) fn all(app: &App) -> Result<Vec<Shown>, ApiError> {
+/// Returns all circuits: those of the catalogue, then the uploads.
+pub(super) fn all(app: &App) -> Result<Vec<CircuitView>, ApiError> {
     let built_in = catalogue::entries().iter().map(|circuit| {
         let spec = circuit.example.spec.to_owned();
         let facts = app.known(&Source::BuiltIn(spec.clone()));
-        Shown::built_in(circuit, spec, facts)
+        CircuitView::built_in(circuit, spec, facts)
     });
-    let uploads = app.store.uploads()?.into_iter().map(Shown::upload);
+    let uploads = app.store.uploads()?.into_iter().map(CircuitView::upload);
     Ok(built_in.chain(uploads).collect())
 }
 
-/// Finds a circuit that a user names: its source, what people call it, and what is counted of it. A name never becomes a path.
+/// Finds the circuit that a request names. Returns its source, its label and its size. The name of
+/// a built-in circuit is never used as a path.
 pub(super) fn find(app: &App, name: &str) -> Result<(Source, String, CircuitFacts), ApiError> {
-    if let Some(digest) = name.strip_prefix(UPLOAD) {
+    if let Some(digest) = name.strip_prefix(UPLOAD_PREFIX) {
         let path = (app.store.upload_path(digest))
-            .ok_or_else(|| ApiError::bad("an upload has 64 hexadecimal digits"))?;
+            .ok_or_else(|| ApiError::bad("expected 64 hexadecimal digits after upload:"))?;
         let upload = (app.store.upload(digest)?)
-            .ok_or_else(|| ApiError::bad("there is no such upload (any more)"))?;
+            .ok_or_else(|| ApiError::bad("there is no such upload; it may have been deleted"))?;
         return Ok((Source::Upload(path), upload.label, upload.facts));
     }
     if !is_name(name) {
         return Err(ApiError::bad(
-            "a circuit has a name such as aes128 or add:64, or is an upload",
+            "expected a circuit such as aes128 or add:64, or an upload",
         ));
     }
     let source = Source::BuiltIn(name.to_owned());
@@ -130,10 +131,11 @@ pub(super) fn find(app: &App, name: &str) -> Result<(Source, String, CircuitFact
     Ok((source, name.to_owned(), facts))
 }
 
-/// Says whether this may be the name of a circuit that comes with the program, and nothing else to it.
+/// Returns whether this text may be the name of a built-in circuit. Rejects paths, flags and file
+/// names.
 fn is_name(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_:,=.+".contains(&byte);
-    name.len() <= LONGEST_NAME
+    name.len() <= MAX_NAME_BYTES
         && name.bytes().all(allowed)
         && name
             .bytes()
@@ -150,49 +152,49 @@ pub(super) async fn list(State(app): Shared) -> Result<Json<Value>, ApiError> {
 
 pub(super) async fn inspect(
     State(app): Shared,
-    Asked(Named { circuit }): Asked<Named>,
-) -> Result<Json<Shown>, ApiError> {
-    let shown = app.heavy(move |app| {
+    JsonBody(InspectRequest { circuit }): JsonBody<InspectRequest>,
+) -> Result<Json<CircuitView>, ApiError> {
+    let view = app.heavy(move |app| {
         let (source, _, facts) = find(app, &circuit)?;
         let short = circuit.split(':').next().unwrap_or_default();
         let built_in = (catalogue::entries().iter())
             .filter(|known| known.name == short)
             .min_by_key(|known| known.parameters.is_empty() == circuit.contains(':'));
         Ok(match (source, built_in) {
-            (Source::BuiltIn(_), Some(known)) => Shown::built_in(known, circuit, Some(facts)),
+            (Source::BuiltIn(_), Some(known)) => CircuitView::built_in(known, circuit, Some(facts)),
             _ => {
-                let digest = circuit.trim_start_matches(UPLOAD).to_owned();
+                let digest = circuit.trim_start_matches(UPLOAD_PREFIX).to_owned();
                 let upload = app.store.upload(&digest)?;
-                Shown::upload(upload.ok_or_else(|| ApiError::missing("such circuit"))?)
+                CircuitView::upload(upload.ok_or_else(|| ApiError::missing("such circuit"))?)
             }
         })
     });
-    Ok(Json(shown.await?))
+    Ok(Json(view.await?))
 }
 
 pub(super) async fn upload(
     State(app): Shared,
-    pairs: Pairs,
+    pairs: QueryPairs,
     request: Request,
 ) -> Result<Response, ApiError> {
     let mut params = params(pairs)?;
     let label = label(params.take("name")?.as_deref());
     params.finish()?;
-    // Before the body is read, which may take minutes and the most memory of all requests.
-    let _permit = app.places.uploads.try_acquire().map_err(|_| {
+    // The permit is taken first: receiving the body may take minutes and 64 MiB of memory.
+    let _permit = app.limits.uploads.try_acquire().map_err(|_| {
         ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
-            "too many circuits are being uploaded; try again when one is done",
+            "too many circuits are being uploaded; try again later",
         )
     })?;
-    let bytes = body::upload(request, MOST_BYTES).await?;
-    let (status, shown) = (app.heavy(move |app| {
+    let bytes = body::upload(request, MAX_BYTES).await?;
+    let (status, view) = (app.heavy(move |app| {
         let digest = Store::digest(&bytes);
         if let Some(known) = app.store.upload(&digest)? {
-            return Ok((StatusCode::OK, Shown::upload(known)));
+            return Ok((StatusCode::OK, CircuitView::upload(known)));
         }
         let path = app.store.put_upload(&digest, &bytes).map_err(refused)?;
-        let facts = match app.knowledge.count(&Source::Upload(path.clone())) {
+        let facts = match app.predictor.count(&Source::Upload(path.clone())) {
             Ok(facts) => facts,
             Err(problem) => {
                 app.store.drop_upload(&path);
@@ -200,16 +202,16 @@ pub(super) async fn upload(
                 return Err(ApiError::bad(problem.replace(&*known, &label)));
             }
         };
-        let upload = KeptUpload {
+        let upload = Upload {
             digest,
             label,
             facts,
         };
         app.store.keep_upload(&upload, bytes.len() as u64)?;
-        Ok((StatusCode::CREATED, Shown::upload(upload)))
+        Ok((StatusCode::CREATED, CircuitView::upload(upload)))
     }))
     .await?;
-    Ok((status, Json(shown)).into_response())
+    Ok((status, Json(view)).into_response())
 }
 
 fn refused(error: UploadError) -> ApiError {
@@ -227,8 +229,10 @@ pub(super) async fn delete(
         if app.store.upload_path(&digest).is_none() {
             return Err(ApiError::missing("such upload"));
         }
-        if app.jobs.needs(&format!("{UPLOAD}{digest}")) {
-            return Err(ApiError::conflict("a job needs this circuit"));
+        if app.jobs.needs(&format!("{UPLOAD_PREFIX}{digest}")) {
+            return Err(ApiError::conflict(
+                "a queued or running job uses this circuit",
+            ));
         }
         match app.store.delete_upload(&digest)? {
             true => Ok(StatusCode::NO_CONTENT),
@@ -238,11 +242,11 @@ pub(super) async fn delete(
     .await
 }
 
-/// Makes of a name of a file what people call a circuit.
+/// Derives the label of an upload from the name of its file.
 fn label(name: Option<&str>) -> String {
     let label: String = (name.unwrap_or_default().chars())
         .filter(|character| !character.is_control() && !matches!(character, '/' | '\\'))
-        .take(LONGEST_LABEL)
+        .take(MAX_LABEL_CHARS)
         .collect();
     match label.trim() {
         "" => "circuit".to_owned(),
@@ -280,9 +284,12 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_for_people() {
+    fn a_label_has_no_separators_and_a_bounded_length() {
         assert_eq!(label(None), "circuit");
         assert_eq!(label(Some("../../etc/passwd\n")), "....etcpasswd");
-        assert_eq!(label(Some(&"é".repeat(200))).chars().count(), LONGEST_LABEL);
+        assert_eq!(
+            label(Some(&"é".repeat(200))).chars().count(),
+            MAX_LABEL_CHARS
+        );
     }
 }

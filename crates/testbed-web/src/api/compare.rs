@@ -1,4 +1,5 @@
-//! Runs under equal conditions side by side, with what the conditions allow at best.
+//! Handlers for comparisons: measured runs grouped by their conditions, with the limit that the
+//! conditions set.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use axum::{
 use serde::Serialize;
 use transpute_testbed::{report::Samples, row::Limit};
 
-use super::{Pairs, Shared, number, params};
+use super::{QueryPairs, Shared, number, params};
 use crate::{
     app::App,
     error::ApiError,
@@ -17,8 +18,8 @@ use crate::{
     store::{Filter, Order},
 };
 
-/// The most runs of a comparison.
-pub(super) const MOST_RUNS: usize = 2000;
+/// Maximum number of runs in a comparison or a chart.
+pub(super) const MAX_RUNS: usize = 2000;
 
 #[derive(Serialize)]
 pub(super) struct Comparison {
@@ -45,7 +46,7 @@ struct Group {
     rows: Vec<Line>,
 }
 
-/// The runs of a transport.
+/// The runs over one transport.
 #[derive(Debug, Serialize)]
 struct Line {
     transport: String,
@@ -70,7 +71,7 @@ struct Line {
     ids: Vec<i64>,
 }
 
-/// How measurements of a quantity lie.
+/// Median and range of the measurements of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Spread {
     pub(super) median: f64,
@@ -88,7 +89,7 @@ impl Spread {
 
 pub(super) async fn compare(
     State(app): Shared,
-    pairs: Pairs,
+    pairs: QueryPairs,
 ) -> Result<Json<Comparison>, ApiError> {
     let mut params = params(pairs)?;
     let filter = Filter::parse(&mut params)?;
@@ -111,10 +112,10 @@ pub(super) async fn of_job(
 }
 
 fn of(app: &App, filter: &Filter) -> Result<Json<Comparison>, ApiError> {
-    let page = app.store.page(filter, Order::Oldest, None, MOST_RUNS)?;
+    let page = app.store.page(filter, Order::Oldest, None, MAX_RUNS)?;
     if page.next.is_some() {
         return Err(ApiError::bad(format!(
-            "more than {MOST_RUNS} runs; choose fewer to compare"
+            "more than {MAX_RUNS} runs; narrow the filter"
         )));
     }
     Ok(Json(Comparison {
@@ -124,7 +125,7 @@ fn of(app: &App, filter: &Filter) -> Result<Json<Comparison>, ApiError> {
 }
 
 fn groups(runs: &[Run]) -> Vec<Group> {
-    // In the order in which they come up.
+    // A list, not a map: groups keep the order of their first runs.
     let mut groups: Vec<(String, Vec<&Run>)> = Vec::new();
     for run in runs {
         let key = format!(
@@ -159,7 +160,7 @@ impl Group {
             })
             .collect();
         let time = |row: &Line| row.total_ms.map_or(f64::INFINITY, |total| total.median);
-        // Stable.
+        // The sort is stable: transports without a result keep their order.
         rows.sort_by(|a, b| time(a).total_cmp(&time(b)));
         let best = rows.first().filter(|row| row.total_ms.is_some());
         let slowest = best.and_then(|row| row.total_ms).map(|total| total.max);
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fastest_comes_first_and_may_be_another_than_the_pick() {
+    fn the_fastest_transport_is_first_even_if_another_one_was_picked() {
         let mut runs = vec![
             run("tcp", "eu-us", 300.0, 0.3),
             run("quic", "eu-us", 200.0, 0.4),
@@ -267,12 +268,12 @@ mod tests {
         };
         assert_eq!(quic.total_ms, Some(expected));
         assert_eq!(group.rows[1].lost_packets, Some(2.0));
-        // Nothing to be clearly better than.
+        // A single transport has nothing to be compared with.
         assert!(!groups[1].best_is_clear);
     }
 
     #[test]
-    fn what_failed_has_no_times_and_comes_last() {
+    fn a_failed_transport_has_no_times_and_is_last() {
         let mut bad = run("rudp", "eu-us", 1.0, 0.1);
         (bad.state, bad.error) = (RunState::Failed, Some("x".to_owned()));
         let groups = groups(&[bad, run("tcp", "eu-us", 300.0, 0.3)]);

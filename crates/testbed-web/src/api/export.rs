@@ -1,4 +1,4 @@
-//! Runs to take away.
+//! Handlers that download runs as JSON, JSON Lines or CSV.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use axum::{
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 
-use super::{Pairs, Shared, params};
+use super::{QueryPairs, Shared, params};
 use crate::{
     app::App,
     error::ApiError,
@@ -20,75 +20,75 @@ use crate::{
     store::{Detailed, Filter},
 };
 
-/// Runs that are read at once.
-const BLOCK: usize = 100;
+/// Number of runs that are read from the history in one query.
+const PAGE_RUNS: usize = 100;
 
-/// How runs are written.
+/// The format of an export.
 #[derive(Clone, Copy)]
-enum Form {
+enum Format {
     Json,
     Lines,
     Csv,
 }
 
-pub(super) async fn json(State(app): Shared, pairs: Pairs) -> Result<Response, ApiError> {
-    export(app, pairs, Form::Json)
+pub(super) async fn json(State(app): Shared, pairs: QueryPairs) -> Result<Response, ApiError> {
+    export(app, pairs, Format::Json)
 }
 
-pub(super) async fn lines(State(app): Shared, pairs: Pairs) -> Result<Response, ApiError> {
-    export(app, pairs, Form::Lines)
+pub(super) async fn lines(State(app): Shared, pairs: QueryPairs) -> Result<Response, ApiError> {
+    export(app, pairs, Format::Lines)
 }
 
-pub(super) async fn csv(State(app): Shared, pairs: Pairs) -> Result<Response, ApiError> {
-    export(app, pairs, Form::Csv)
+pub(super) async fn csv(State(app): Shared, pairs: QueryPairs) -> Result<Response, ApiError> {
+    export(app, pairs, Format::Csv)
 }
 
-fn export(app: Arc<App>, pairs: Pairs, form: Form) -> Result<Response, ApiError> {
+fn export(app: Arc<App>, pairs: QueryPairs, format: Format) -> Result<Response, ApiError> {
     let mut params = params(pairs)?;
     let filter = Filter::parse(&mut params)?;
     params.finish()?;
-    let (kind, name) = match form {
-        Form::Json => ("application/json", "runs.json"),
-        Form::Lines => ("application/jsonl", "runs.jsonl"),
-        Form::Csv => ("text/csv; charset=utf-8", "runs.csv"),
+    let (kind, name) = match format {
+        Format::Json => ("application/json", "runs.json"),
+        Format::Lines => ("application/jsonl", "runs.jsonl"),
+        Format::Csv => ("text/csv; charset=utf-8", "runs.csv"),
     };
     let disposition = format!("attachment; filename=\"{name}\"");
     let headers = [
         (header::CONTENT_TYPE, kind.to_owned()),
         (header::CONTENT_DISPOSITION, disposition),
     ];
-    let course = Course {
+    let export = Export {
         app,
         filter,
-        form,
+        format,
         after: None,
         is_first: true,
         is_over: false,
     };
-    Ok((headers, Body::from_stream(course.pieces())).into_response())
+    Ok((headers, Body::from_stream(export.pieces())).into_response())
 }
 
-/// An export under way.
-struct Course {
+/// The state of a download.
+struct Export {
     app: Arc<App>,
     filter: Filter,
-    form: Form,
+    format: Format,
     after: Option<i64>,
     is_first: bool,
     is_over: bool,
 }
 
-impl Course {
-    /// Writes runs as they are read, a block at a time: no export is ever held in memory.
+impl Export {
+    /// Streams the runs one block at a time, so that memory does not grow with the export.
     fn pieces(self) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
-        stream::unfold(self, |mut course| async move {
-            if course.is_over {
+        stream::unfold(self, |mut export| async move {
+            if export.is_over {
                 return None;
             }
-            let piece = course.next().await;
-            // The browser sees that the download broke off.
-            course.is_over |= piece.is_err();
-            Some((piece.map_err(std::io::Error::other), course))
+            let piece = export.next().await;
+            // The error reaches the browser as an aborted download.
+            export.is_over |= piece.is_err();
+            Some((piece.map_err(std::io::Error::other), export))
         })
     }
 
@@ -96,27 +96,28 @@ impl Course {
         let (filter, after) = (self.filter.clone(), self.after);
         let read = self
             .app
-            .blocking(move |app| Ok(app.store.details(&filter, after, BLOCK)?));
+            .blocking(move |app| Ok(app.store.details(&filter, after, PAGE_RUNS)?));
         let block = read.await.map_err(|error| format!("{error:?}"))?;
         let mut text = Vec::new();
         if self.is_first {
-            text.extend(self.form.start().into_bytes());
+            text.extend(self.format.start().into_bytes());
         }
         for (index, detailed) in block.iter().enumerate() {
             let is_first = self.is_first && index == 0;
-            (self.form.write(&mut text, detailed, is_first)).map_err(|error| error.to_string())?;
+            (self.format.write(&mut text, detailed, is_first))
+                .map_err(|error| error.to_string())?;
         }
         self.is_first &= block.is_empty();
         self.after = block.last().map(|detailed| detailed.run.id).or(self.after);
-        if block.len() < BLOCK {
+        if block.len() < PAGE_RUNS {
             self.is_over = true;
-            text.extend(self.form.end().bytes());
+            text.extend(self.format.end().bytes());
         }
         Ok(text.into())
     }
 }
 
-impl Form {
+impl Format {
     fn start(self) -> String {
         match self {
             Self::Json => format!(
@@ -170,7 +171,7 @@ impl Form {
     }
 }
 
-/// Returns the row within a detail, as it stands there.
+/// Returns the record within a detail, byte for byte.
 fn row_text(detail: &str) -> Result<Option<String>, serde_json::Error> {
     #[derive(serde::Deserialize)]
     struct WithRow<'a> {
@@ -182,7 +183,7 @@ fn row_text(detail: &str) -> Result<Option<String>, serde_json::Error> {
     Ok(with_row.row.map(|row| row.get().to_owned()))
 }
 
-/// Keeps a spreadsheet from taking text for a formula.
+/// Prefixes text with an apostrophe where a spreadsheet would evaluate it as a formula.
 fn without_formulas(run: &Run) -> Run {
     let safe = |text: &String| match text.chars().next() {
         Some('=' | '+' | '-' | '@' | '\t' | '\r') => format!("'{text}"),
@@ -214,10 +215,10 @@ mod tests {
     }
 
     #[test]
-    fn formulas_and_commas_stay_text() {
+    fn csv_keeps_formulas_and_commas_as_text() {
         let mut text = Vec::new();
         for (index, label) in ["=1+1", "a, \"b\""].into_iter().enumerate() {
-            Form::Csv
+            Format::Csv
                 .write(&mut text, &detailed(label), index == 0)
                 .unwrap();
         }
@@ -238,23 +239,25 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_out_as_they_went_in() {
+    fn exported_records_equal_the_stored_ones() {
         let mut text = Vec::new();
-        Form::Lines.write(&mut text, &detailed("x"), true).unwrap();
+        Format::Lines
+            .write(&mut text, &detailed("x"), true)
+            .unwrap();
         let read: transpute_testbed::row::Row = serde_json::from_slice(&text).unwrap();
         assert_eq!(read, row("aes128", "eu-us", 5.0));
         let mut text = Vec::new();
-        Form::Json.write(&mut text, &detailed("x"), true).unwrap();
+        Format::Json.write(&mut text, &detailed("x"), true).unwrap();
         let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
         assert_eq!(value["row"]["circuit"], "aes128");
         assert_eq!(value["circuit_label"], "x");
-        // Programs of one's own have no row.
+        // Runs of users' programs have no record.
         let mut text = Vec::new();
         let none = Detailed {
             detail: "{\"programs\":{}}".to_owned(),
             ..detailed("x")
         };
-        Form::Lines.write(&mut text, &none, true).unwrap();
+        Format::Lines.write(&mut text, &none, true).unwrap();
         assert!(text.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! The charts of reports, for chosen runs.
+//! Handlers that draw the charts of reports for the runs that match a filter.
 
 use axum::{
     Json,
@@ -16,7 +16,7 @@ use transpute_testbed::{
     row::Row,
 };
 
-use super::{Pairs, Shared, compare::MOST_RUNS, params};
+use super::{QueryPairs, Shared, compare::MAX_RUNS, params};
 use crate::{app::App, error::ApiError, store::Filter};
 
 #[derive(Deserialize)]
@@ -24,7 +24,7 @@ struct WithRow {
     row: Option<Row>,
 }
 
-pub(super) async fn list(State(app): Shared, pairs: Pairs) -> Result<Json<Value>, ApiError> {
+pub(super) async fn list(State(app): Shared, pairs: QueryPairs) -> Result<Json<Value>, ApiError> {
     let mut params = params(pairs)?;
     let filter = Filter::parse(&mut params)?;
     params.finish()?;
@@ -37,14 +37,14 @@ pub(super) async fn list(State(app): Shared, pairs: Pairs) -> Result<Json<Value>
     .await
 }
 
-pub(super) async fn svg(State(app): Shared, pairs: Pairs) -> Result<Response, ApiError> {
+pub(super) async fn svg(State(app): Shared, pairs: QueryPairs) -> Result<Response, ApiError> {
     one(app, pairs, "svg", "image/svg+xml", |figure| {
         Ok(figure.svg().into_bytes())
     })
     .await
 }
 
-pub(super) async fn png(State(app): Shared, pairs: Pairs) -> Result<Response, ApiError> {
+pub(super) async fn png(State(app): Shared, pairs: QueryPairs) -> Result<Response, ApiError> {
     one(app, pairs, "png", "image/png", |figure| {
         draw(&figure.svg()).map_err(|error| ApiError::internal(&error))
     })
@@ -53,20 +53,20 @@ pub(super) async fn png(State(app): Shared, pairs: Pairs) -> Result<Response, Ap
 
 async fn one(
     app: std::sync::Arc<App>,
-    pairs: Pairs,
+    pairs: QueryPairs,
     extension: &str,
     kind: &'static str,
     draw: impl FnOnce(&Figure) -> Result<Vec<u8>, ApiError> + Send + 'static,
 ) -> Result<Response, ApiError> {
     let mut params = params(pairs)?;
-    let name = (params.take("name")?).ok_or_else(|| ApiError::bad("name is needed"))?;
+    let name = (params.take("name")?).ok_or_else(|| ApiError::bad("parameter name is missing"))?;
     let filter = Filter::parse(&mut params)?;
     params.finish()?;
     let (name, drawn) = (app.heavy(move |app| {
         let figures = all(app, &filter)?;
         let found = figures.iter().find(|(known, _)| *known == name);
         let (name, figure) = found.ok_or_else(|| ApiError::missing("such figure of these runs"))?;
-        // A name of the report's, not of the request's.
+        // The file name is the one known to the server, not text of the request.
         Ok((name.clone(), draw(figure)?))
     }))
     .await?;
@@ -79,10 +79,10 @@ async fn one(
 }
 
 fn all(app: &App, filter: &Filter) -> Result<Vec<(String, Figure)>, ApiError> {
-    let found = app.store.details(filter, None, MOST_RUNS + 1)?;
-    if found.len() > MOST_RUNS {
+    let found = app.store.details(filter, None, MAX_RUNS + 1)?;
+    if found.len() > MAX_RUNS {
         return Err(ApiError::bad(format!(
-            "more than {MOST_RUNS} runs; choose fewer to draw"
+            "more than {MAX_RUNS} runs; narrow the filter"
         )));
     }
     let mut rows = Vec::with_capacity(found.len());

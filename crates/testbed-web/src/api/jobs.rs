@@ -1,4 +1,4 @@
-//! Jobs: starting, watching, cancelling.
+//! Handlers that start, list and cancel jobs.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -13,55 +13,57 @@ use transpute::Scheme;
 use transpute_netem::scenario::Scenario;
 
 use super::{
-    Pairs, Shared, circuits, number, params,
+    QueryPairs, Shared, circuits, number, params,
     predict::{self, AUTO},
 };
 use crate::{
     app::App,
-    body::Asked,
+    body::JsonBody,
     error::ApiError,
     jobs::{Job, JobError, JobRequest, Plan, Work},
-    knowledge::{Answer, Question, Source},
+    predictor::{PredictionQuery, Predictions, Source},
     run::Predicted,
 };
 
-/// Runs of each transport unless the user says otherwise, and the most.
+/// Runs per transport: the default and the maximum.
 pub(super) const REPETITIONS: u32 = 3;
-pub(super) const MOST_REPETITIONS: u32 = 1000;
+pub(super) const MAX_REPETITIONS: u32 = 1000;
 
-/// How long a run may take unless the user says otherwise, and the most, in seconds.
+/// Timeout of a run in seconds: the default and the maximum.
 const TIMEOUT_S: u64 = 300;
-pub(super) const MOST_TIMEOUT_S: u64 = 3600;
+pub(super) const MAX_TIMEOUT_S: u64 = 3600;
 
-/// The longest command, in bytes.
-const LONGEST_COMMAND: usize = 4096;
+/// Maximum length of a user's command, in bytes.
+const MAX_COMMAND_BYTES: usize = 4096;
 
-/// Characters of what a user calls programs.
-const LONGEST_LABEL: usize = 80;
+/// Maximum length of the label of users' programs, in characters.
+const MAX_LABEL_CHARS: usize = 80;
 
-/// Jobs of a page, at most.
-const MOST_PAGE: usize = 200;
+/// Maximum number of jobs in one page of the list.
+const MAX_PAGE: usize = 200;
 
 pub(super) async fn submit(
     State(app): Shared,
-    Asked(request): Asked<JobRequest>,
+    JsonBody(request): JsonBody<JobRequest>,
 ) -> Result<Response, ApiError> {
     let job = app.heavy(move |app| {
         let (request, plan) = plan(app, request)?;
         if let Some(reason) = &app.cannot_run {
-            return Err(ApiError::conflict(format!("nothing can be run: {reason}")));
+            return Err(ApiError::conflict(format!(
+                "this machine cannot run jobs: {reason}"
+            )));
         }
         app.jobs.submit(request, plan).map_err(refused)
     });
     Ok((StatusCode::CREATED, Json(job.await?)).into_response())
 }
 
-pub(super) async fn list(State(app): Shared, pairs: Pairs) -> Result<Json<Value>, ApiError> {
+pub(super) async fn list(State(app): Shared, pairs: QueryPairs) -> Result<Json<Value>, ApiError> {
     let mut params = params(pairs)?;
     let limit = params
         .read::<usize>("limit")?
         .unwrap_or(50)
-        .clamp(1, MOST_PAGE);
+        .clamp(1, MAX_PAGE);
     let before = params.read::<i64>("cursor")?;
     params.finish()?;
     let mut jobs = (app.blocking(move |app| Ok(app.jobs.list(before, limit + 1)?))).await?;
@@ -89,27 +91,31 @@ fn refused(error: JobError) -> ApiError {
     match error {
         JobError::Full => ApiError::new(
             StatusCode::TOO_MANY_REQUESTS,
-            "too many jobs wait; wait for some of them to end, or cancel some",
+            "the queue is full; wait for jobs to end, or cancel some",
         ),
-        JobError::Stopping => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server ends"),
+        JobError::Stopping => ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the server is shutting down",
+        ),
         JobError::Missing => ApiError::missing("such job"),
-        JobError::Over => ApiError::conflict("this job is over"),
+        JobError::Over => ApiError::conflict("this job has already ended"),
         JobError::Store(error) => error.into(),
     }
 }
 
-/// Checks what is asked for, fills in what is absent, and says what it comes to.
+/// Checks a request and fills in its defaults. Returns the completed request and the plan of its
+/// runs.
 fn plan(app: &App, request: JobRequest) -> Result<(JobRequest, Plan), ApiError> {
     let scenario = request.scenario.scenario()?;
     let repetitions = within(
         "repetitions",
         request.repetitions.unwrap_or(REPETITIONS),
-        MOST_REPETITIONS,
+        MAX_REPETITIONS,
     )?;
     let timeout_s = within(
         "timeout_s",
         request.timeout_s.unwrap_or(TIMEOUT_S),
-        MOST_TIMEOUT_S,
+        MAX_TIMEOUT_S,
     )?;
     let kind = request.kind.as_deref().unwrap_or("runs").to_owned();
     let filled = JobRequest {
@@ -121,7 +127,7 @@ fn plan(app: &App, request: JobRequest) -> Result<(JobRequest, Plan), ApiError> 
     let (filled, work) = match kind.as_str() {
         "runs" => circuit(app, filled, &scenario)?,
         "programs" => programs(app, filled)?,
-        _ => return Err(ApiError::bad("kind: runs or programs")),
+        _ => return Err(ApiError::bad("kind: expected runs or programs")),
     };
     let plan = Plan {
         scenario,
@@ -138,11 +144,13 @@ fn circuit(
     scenario: &Scenario,
 ) -> Result<(JobRequest, Work), ApiError> {
     if request.a.is_some() || request.b.is_some() || request.label.is_some() {
-        return Err(ApiError::bad("a, b and label go with kind programs"));
+        return Err(ApiError::bad(
+            "a, b and label are allowed only with kind programs",
+        ));
     }
-    let name = (request.circuit.clone()).ok_or_else(|| ApiError::bad("circuit is needed"))?;
+    let name = (request.circuit.clone()).ok_or_else(|| ApiError::bad("circuit is missing"))?;
     let given =
-        (request.transports.as_deref()).ok_or_else(|| ApiError::bad("transports are needed"))?;
+        (request.transports.as_deref()).ok_or_else(|| ApiError::bad("transports are missing"))?;
     let transports = predict::transports(app, given)?;
     let scheme = predict::scheme(request.scheme.as_deref())?;
     let batch = predict::batch(request.batch)?;
@@ -170,7 +178,8 @@ fn circuit(
     Ok((filled, work))
 }
 
-/// Predicts each of the transports, as far as that can be done, and which of them would be picked.
+/// Predicts the time over each transport that the model covers. Also returns the transport that
+/// would be picked.
 fn predicted(
     app: &App,
     source: &Source,
@@ -181,7 +190,7 @@ fn predicted(
 ) -> (HashMap<String, Predicted>, Option<String>) {
     let mut predicted = HashMap::new();
     let mut ask = |wanted: Vec<String>| {
-        let answer = app.knowledge.predict(Question {
+        let answer = app.predictor.predict(PredictionQuery {
             source,
             scheme,
             batch,
@@ -189,8 +198,8 @@ fn predicted(
             environment: app.environment.as_ref(),
             transports: &wanted,
         });
-        // A run without a prediction is a run all the same.
-        let Ok(Answer {
+        // The job runs without a prediction.
+        let Ok(Predictions {
             choice: Ok(choice), ..
         }) = answer
         else {
@@ -213,7 +222,7 @@ fn predicted(
         false => ask(chosen),
     };
     if transports.iter().any(|name| name == AUTO) {
-        // What would be chosen from all that is compared usually.
+        // `auto` gets the prediction of the transport it would choose from the default set.
         let own = predict::predictable(app, None).ok().and_then(&mut ask);
         if let Some(known) = own.and_then(|own| predicted.get(&own).copied()) {
             predicted.insert(AUTO.to_owned(), known);
@@ -225,7 +234,7 @@ fn predicted(
 fn programs(app: &App, request: JobRequest) -> Result<(JobRequest, Work), ApiError> {
     if !app.allow_programs {
         return Err(ApiError::forbidden(
-            "this server does not run programs of users' own; it was started without --allow-programs",
+            "this server does not run users' programs; start it with --allow-programs",
         ));
     }
     let other = [
@@ -237,18 +246,18 @@ fn programs(app: &App, request: JobRequest) -> Result<(JobRequest, Work), ApiErr
     ];
     if other.contains(&true) {
         return Err(ApiError::bad(
-            "circuit, scheme, batch, encrypted and transports go with kind runs",
+            "circuit, scheme, batch, encrypted and transports are allowed only with kind runs",
         ));
     }
     let command = |name: &str, text: &Option<String>| match text {
-        Some(text) if text.trim().is_empty() => Err(ApiError::bad(format!("{name}: no command"))),
-        Some(text) if text.len() > LONGEST_COMMAND || text.contains('\0') => {
-            Err(ApiError::bad(format!(
-                "{name}: a command has at most {LONGEST_COMMAND} bytes, and no zero among them"
-            )))
+        Some(text) if text.trim().is_empty() => {
+            Err(ApiError::bad(format!("{name}: the command is empty")))
         }
+        Some(text) if text.len() > MAX_COMMAND_BYTES || text.contains('\0') => Err(ApiError::bad(
+            format!("{name}: expected at most {MAX_COMMAND_BYTES} bytes and no zero byte"),
+        )),
         Some(text) => Ok(text.clone()),
-        None => Err(ApiError::bad(format!("{name}: a command is needed"))),
+        None => Err(ApiError::bad(format!("{name}: the command is missing"))),
     };
     let (a, b) = (command("a", &request.a)?, command("b", &request.b)?);
     let label: String = (request
@@ -258,7 +267,7 @@ fn programs(app: &App, request: JobRequest) -> Result<(JobRequest, Work), ApiErr
         .trim()
         .chars())
     .filter(|character| !character.is_control())
-    .take(LONGEST_LABEL)
+    .take(MAX_LABEL_CHARS)
     .collect();
     let work = Work::Programs {
         label: match label.is_empty() {
@@ -274,10 +283,12 @@ fn programs(app: &App, request: JobRequest) -> Result<(JobRequest, Work), ApiErr
 fn within<T: PartialOrd + From<u8> + std::fmt::Display>(
     name: &str,
     value: T,
-    most: T,
+    max: T,
 ) -> Result<T, ApiError> {
-    match (T::from(1)..=most).contains(&value) {
+    match T::from(1) <= value && value <= max {
         true => Ok(value),
-        false => Err(ApiError::bad(format!("{name}: {value} is out of range"))),
+        false => Err(ApiError::bad(format!(
+            "{name}: {value} is not between 1 and {max}"
+        ))),
     }
 }

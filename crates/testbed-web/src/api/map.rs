@@ -1,4 +1,4 @@
-//! What would be picked where, and what was measured there.
+//! Handler for the map: predicted and measured best transports over round-trip time and loss.
 
 use std::collections::BTreeMap;
 
@@ -15,29 +15,29 @@ use super::{
 };
 use crate::{
     app::App,
-    body::Asked,
-    choose::ScenarioChoice,
+    body::JsonBody,
     error::ApiError,
-    knowledge::{Answer, Question, Source},
+    predictor::{PredictionQuery, Predictions, Source},
     run::Run,
+    scenario_choice::ScenarioChoice,
     store::{Filter, Order},
 };
 
-/// The most cells of a map.
-pub(super) const MOST_CELLS: usize = 400;
+/// Maximum number of cells in a map.
+pub(super) const MAX_CELLS: usize = 400;
 
-/// Runs that are looked at in one go.
-const BLOCK: usize = 1000;
+/// Number of runs that are read from the history in one query.
+const PAGE_RUNS: usize = 1000;
 
-/// The most runs that are looked at.
-const MOST_RUNS: usize = 50_000;
+/// Maximum number of runs that a map takes from the history.
+const MAX_RUNS: usize = 50_000;
 
-/// How far a rate may be from that of the map, as a fraction of it.
+/// Maximum relative difference between a run's rate and the map's.
 const RATE_TOLERANCE: f64 = 0.1;
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct MapRequest {
     circuit: String,
     scheme: Option<String>,
     batch: Option<u64>,
@@ -54,13 +54,13 @@ pub(super) struct Map {
     rtt_ms: Vec<f64>,
     loss: Vec<f64>,
     transports: Vec<String>,
-    /// By round-trip time, then by loss.
+    /// `model[i][j]` is the cell for `rtt_ms[i]` and `loss[j]`.
     model: Vec<Vec<Cell>>,
     measured: Vec<Measured>,
     measured_runs: usize,
 }
 
-/// What the model says of a path.
+/// The prediction for one path.
 #[derive(Serialize)]
 struct Cell {
     pick: Option<String>,
@@ -71,7 +71,7 @@ struct Cell {
     times: BTreeMap<String, f64>,
 }
 
-/// What was measured on a path.
+/// The measured results on one path.
 #[derive(Debug, Serialize)]
 struct Measured {
     rtt_ms: f64,
@@ -89,49 +89,51 @@ struct Measured {
 
 pub(super) async fn map(
     State(app): Shared,
-    Asked(wanted): Asked<Wanted>,
+    JsonBody(request): JsonBody<MapRequest>,
 ) -> Result<Json<Map>, ApiError> {
     app.heavy(move |app| {
-        let axes = [("rtt_ms", &wanted.rtt_ms), ("loss", &wanted.loss)];
+        let axes = [("rtt_ms", &request.rtt_ms), ("loss", &request.loss)];
         if let Some((name, _)) = axes.iter().find(|(_, values)| values.is_empty()) {
-            return Err(ApiError::bad(format!("{name}: at least one is needed")));
+            return Err(ApiError::bad(format!(
+                "{name}: expected at least one value"
+            )));
         }
-        if wanted.rtt_ms.len().saturating_mul(wanted.loss.len()) > MOST_CELLS {
-            return Err(ApiError::bad(format!("at most {MOST_CELLS} cells")));
+        if request.rtt_ms.len().saturating_mul(request.loss.len()) > MAX_CELLS {
+            return Err(ApiError::bad(format!("expected at most {MAX_CELLS} cells")));
         }
-        Atlas::new(app, &wanted)?.map().map(Json)
+        MapQuery::new(app, &request)?.map().map(Json)
     })
     .await
 }
 
-/// All that a map is drawn from.
-struct Atlas<'a> {
+/// The checked request for a map.
+struct MapQuery<'a> {
     app: &'a App,
-    wanted: &'a Wanted,
+    request: &'a MapRequest,
     source: Source,
     scheme: Scheme,
     batch: u64,
     transports: Vec<String>,
 }
 
-impl<'a> Atlas<'a> {
-    fn new(app: &'a App, wanted: &'a Wanted) -> Result<Self, ApiError> {
-        let (source, ..) = circuits::find(app, &wanted.circuit)?;
+impl<'a> MapQuery<'a> {
+    fn new(app: &'a App, request: &'a MapRequest) -> Result<Self, ApiError> {
+        let (source, ..) = circuits::find(app, &request.circuit)?;
         Ok(Self {
             app,
-            wanted,
+            request,
             source,
-            scheme: predict::scheme(wanted.scheme.as_deref())?,
-            batch: predict::batch(wanted.batch)?,
-            transports: predict::predictable(app, wanted.transports.clone())?,
+            scheme: predict::scheme(request.scheme.as_deref())?,
+            batch: predict::batch(request.batch)?,
+            transports: predict::predictable(app, request.transports.clone())?,
         })
     }
 
     fn map(&self) -> Result<Map, ApiError> {
-        let wanted = self.wanted;
-        let mut model = Vec::with_capacity(wanted.rtt_ms.len());
-        for &rtt in &wanted.rtt_ms {
-            let cells = (wanted.loss.iter())
+        let request = self.request;
+        let mut model = Vec::with_capacity(request.rtt_ms.len());
+        for &rtt in &request.rtt_ms {
+            let cells = (request.loss.iter())
                 .map(|&loss| self.ask(rtt, loss).map(|answer| Cell::of(&answer)))
                 .collect::<Result<_, _>>()?;
             model.push(cells);
@@ -140,8 +142,8 @@ impl<'a> Atlas<'a> {
         let measured_runs = runs.len();
         let measured = self.measured(runs)?;
         Ok(Map {
-            rtt_ms: wanted.rtt_ms.clone(),
-            loss: wanted.loss.clone(),
+            rtt_ms: request.rtt_ms.clone(),
+            loss: request.loss.clone(),
             transports: self.transports.clone(),
             model,
             measured,
@@ -149,17 +151,17 @@ impl<'a> Atlas<'a> {
         })
     }
 
-    fn ask(&self, rtt_ms: f64, loss: f64) -> Result<Answer, ApiError> {
-        let wanted = self.wanted;
+    fn ask(&self, rtt_ms: f64, loss: f64) -> Result<Predictions, ApiError> {
+        let request = self.request;
         let scenario = ScenarioChoice::cell(
             rtt_ms,
             loss,
-            wanted.rate_mbit,
-            wanted.queue_bytes,
-            wanted.udp_blocked.unwrap_or(false),
+            request.rate_mbit,
+            request.queue_bytes,
+            request.udp_blocked.unwrap_or(false),
         )
         .scenario()?;
-        let question = Question {
+        let question = PredictionQuery {
             source: &self.source,
             scheme: self.scheme,
             batch: self.batch,
@@ -167,42 +169,45 @@ impl<'a> Atlas<'a> {
             environment: self.app.environment.as_ref(),
             transports: &self.transports,
         };
-        self.app.knowledge.predict(question).map_err(ApiError::bad)
+        self.app.predictor.predict(question).map_err(ApiError::bad)
     }
 
-    /// Returns the runs of the history that belong on the map.
+    /// Returns the matching runs of the history.
     fn runs(&self) -> Result<Vec<Run>, ApiError> {
-        let filter = Filter::of_work(&self.wanted.circuit, &self.scheme.to_string(), self.batch);
+        let filter = Filter::of_work(&self.request.circuit, &self.scheme.to_string(), self.batch);
         let mut runs = Vec::new();
         let mut after = None;
         loop {
-            let page = self.app.store.page(&filter, Order::Newest, after, BLOCK)?;
+            let page = self
+                .app
+                .store
+                .page(&filter, Order::Newest, after, PAGE_RUNS)?;
             runs.extend(page.runs.into_iter().filter(|run| self.belongs(run)));
             match page.next {
-                Some(next) if runs.len() < MOST_RUNS => after = Some(next),
+                Some(next) if runs.len() < MAX_RUNS => after = Some(next),
                 _ => return Ok(runs),
             }
         }
     }
 
     fn belongs(&self, run: &Run) -> bool {
-        let same_rate = match (run.rate_mbit, self.wanted.rate_mbit) {
-            (Some(rate), Some(wanted)) => (rate / wanted - 1.0).abs() <= RATE_TOLERANCE,
+        let same_rate = match (run.rate_mbit, self.request.rate_mbit) {
+            (Some(rate), Some(of_map)) => (rate / of_map - 1.0).abs() <= RATE_TOLERANCE,
             (None, None) => true,
             _ => false,
         };
         same_rate
-            && run.udp_blocked == self.wanted.udp_blocked.unwrap_or(false)
+            && run.udp_blocked == self.request.udp_blocked.unwrap_or(false)
             && run.total_ms.is_some()
             && run.encrypted
             && run.transport != AUTO
     }
 
-    /// Says of each path on which several transports ran which one was best.
+    /// Returns the fastest transport on each path on which several were measured.
     fn measured(&self, runs: Vec<Run>) -> Result<Vec<Measured>, ApiError> {
         let mut paths: BTreeMap<(u64, u64), Vec<Run>> = BTreeMap::new();
         for run in runs {
-            // Neither is negative: their bits are in the order of the numbers.
+            // Both values are non-negative, so their bit patterns sort like the numbers.
             let key = (run.rtt_ms.to_bits(), run.loss.to_bits());
             paths.entry(key).or_default().push(run);
         }
@@ -235,14 +240,14 @@ impl<'a> Atlas<'a> {
         Ok(Some(Measured {
             rtt_ms,
             loss,
-            rate_mbit: self.wanted.rate_mbit,
+            rate_mbit: self.request.rate_mbit,
             best: best.to_owned(),
             best_is_clear: others
                 .map(|(_, other)| other.min)
                 .all(|min| min > fastest.max),
             runs: runs.len(),
-            rtt_index: nearest(&self.wanted.rtt_ms, rtt_ms, 0.1),
-            loss_index: nearest(&self.wanted.loss, loss, 1e-6),
+            rtt_index: nearest(&self.request.rtt_ms, rtt_ms, 0.1),
+            loss_index: nearest(&self.request.loss, loss, 1e-6),
             medians_ms: (spreads.iter())
                 .map(|(&name, spread)| (name.to_owned(), spread.median))
                 .collect(),
@@ -253,7 +258,7 @@ impl<'a> Atlas<'a> {
 }
 
 impl Cell {
-    fn of(answer: &Answer) -> Self {
+    fn of(answer: &Predictions) -> Self {
         let choice = answer.choice.as_ref().ok();
         let ranking = choice.map_or(&[][..], Choice::ranking);
         let second = ranking.get(1);
@@ -270,7 +275,8 @@ impl Cell {
     }
 }
 
-/// Returns which of the values is nearest by ratio; `floor` is as good as zero.
+/// Returns the index of the value nearest by ratio. Values below `floor` count as `floor`, because
+/// zero has no logarithm.
 fn nearest(values: &[f64], value: f64, floor: f64) -> usize {
     let log = |value: f64| value.max(floor).ln();
     let distance = |other: f64| (log(other) - log(value)).abs();
@@ -284,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_near_by_ratio() {
+    fn the_nearest_cell_is_found_by_ratio() {
         let rtt = [0.0, 1.0, 10.0, 100.0];
         for (value, index) in [(0.0, 0), (0.5, 1), (3.0, 1), (4.0, 2), (1e4, 3)] {
             assert_eq!(nearest(&rtt, value, 0.1), index, "{value}");

@@ -1,4 +1,4 @@
-//! What there is to ask: docs/testbed-http.md describes it.
+//! The HTTP interface that docs/testbed-http.md describes.
 
 mod circuits;
 mod compare;
@@ -26,10 +26,10 @@ use super::{app::App, assets, error::ApiError, guard::guard, store::Params};
 
 type Shared = axum::extract::State<Arc<App>>;
 
-/// The parameters of a request.
-type Pairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
+/// The query parameters of a request, in order.
+type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
-/// Returns what answers requests.
+/// Returns the router of all addresses, with the checks of [`guard`].
 pub(super) fn router(app: &Arc<App>) -> Router {
     let mut router = Router::new()
         .route("/api/health", get(options::health))
@@ -68,20 +68,23 @@ pub(super) fn router(app: &Arc<App>) -> Router {
     router
         .fallback(async || ApiError::missing("such address"))
         .method_not_allowed_fallback(async || {
-            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "not this way")
+            ApiError::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this address does not support this method",
+            )
         })
         .layer(middleware::from_fn_with_state(Arc::clone(app), guard))
         .with_state(Arc::clone(app))
 }
 
-fn params(pairs: Pairs) -> Result<Params, ApiError> {
+fn params(pairs: QueryPairs) -> Result<Params, ApiError> {
     match pairs {
         Ok(Query(pairs)) => Ok(Params::new(pairs)),
         Err(error) => Err(ApiError::bad(error)),
     }
 }
 
-/// Reads a number that is part of an address.
+/// Parses a number that is part of an address.
 fn number(text: &str, what: &str) -> Result<i64, ApiError> {
     (text.parse()).map_err(|_| ApiError::missing(format!("{what} {text:?}")))
 }

@@ -1,4 +1,4 @@
-//! What there is to choose from.
+//! Handlers for the choices of the web UI, and for health checks.
 
 use axum::{Json, extract::State};
 use serde::Serialize;
@@ -7,27 +7,28 @@ use transpute_netem::scenario::{Scenario, presets};
 
 use super::{Shared, circuits, compare, jobs, map, predict, runs};
 use crate::{
-    app::{App, MOST_STREAMS},
-    body::Asked,
-    choose::{ScenarioChoice, Shown},
+    app::{App, MAX_STREAMS},
+    body::JsonBody,
     connection,
     error::ApiError,
-    jobs::MOST_WAITING,
+    jobs::MAX_QUEUED,
+    scenario_choice::{ScenarioChoice, ScenarioView},
     store::Filter,
 };
 
-/// The scenario that is chosen unless the user chooses another: a path on which transports differ.
+/// The default scenario: a path on which the transports differ clearly.
 const SCENARIO: &str = "eu-us";
 
-/// A preset with the text that it is written in.
+/// A preset with the text of its scenario file.
 #[derive(Serialize)]
 struct Preset {
     #[serde(flatten)]
-    shown: Shown,
+    shown: ScenarioView,
     toml: &'static str,
 }
 
-/// The answer. A struct, because the order of its sliders is that of the page; a JSON value would sort them by name.
+/// The answer to a request for the options. The sliders are a struct to keep the web UI's order; a
+/// JSON value would sort them.
 #[derive(Serialize)]
 pub(super) struct Options {
     #[serde(flatten)]
@@ -35,7 +36,7 @@ pub(super) struct Options {
     sliders: Sliders,
 }
 
-/// The ranges of what may be changed of a preset, most important first.
+/// The ranges of the values of a preset that users may change, most important first.
 #[derive(Serialize)]
 struct Sliders {
     rtt_ms: Slider,
@@ -51,7 +52,7 @@ struct Slider {
     max: f64,
     unit: &'static str,
     scale: &'static str,
-    /// The name of a flag that docs/testbed-http.md describes.
+    /// A flag that docs/testbed-http.md describes, such as `zero` or `unlimited`.
     #[serde(flatten)]
     flag: Value,
 }
@@ -91,12 +92,12 @@ fn all(app: &App) -> Result<Options, ApiError> {
             let scenario =
                 Scenario::named(preset.name).map_err(|error| ApiError::internal(&error))?;
             Ok(Preset {
-                shown: Shown::of(&scenario),
+                shown: ScenarioView::of(&scenario),
                 toml: preset.toml,
             })
         })
         .collect::<Result<Vec<_>, ApiError>>()?;
-    let transports = app.knowledge.transports();
+    let transports = app.predictor.transports();
     let usual: Vec<_> = (transports.iter())
         .filter(|transport| transport.is_usual)
         .map(|transport| &*transport.name)
@@ -133,24 +134,24 @@ fn all(app: &App) -> Result<Options, ApiError> {
             "encrypted": true,
         },
         "limits": {
-            "upload_bytes": circuits::MOST_BYTES,
-            "repetitions": jobs::MOST_REPETITIONS,
-            "batch": predict::MOST_BATCH,
-            "transports": predict::MOST_TRANSPORTS,
-            "queue": MOST_WAITING,
-            "page": runs::MOST_PAGE,
-            "map_cells": map::MOST_CELLS,
-            "compare": compare::MOST_RUNS,
-            "streams": MOST_STREAMS,
+            "upload_bytes": circuits::MAX_BYTES,
+            "repetitions": jobs::MAX_REPETITIONS,
+            "batch": predict::MAX_BATCH,
+            "transports": predict::MAX_TRANSPORTS,
+            "queue": MAX_QUEUED,
+            "page": runs::MAX_PAGE,
+            "map_cells": map::MAX_CELLS,
+            "compare": compare::MAX_RUNS,
+            "streams": MAX_STREAMS,
             "connections": connection::MAX_CONNECTIONS,
-            "timeout_s": jobs::MOST_TIMEOUT_S,
+            "timeout_s": jobs::MAX_TIMEOUT_S,
         },
     });
     let sliders = Sliders::new();
     Ok(Options { others, sliders })
 }
 
-/// Says what this runs on.
+/// Describes the processor, memory and kernel of this machine.
 fn machine() -> Value {
     let file = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let after = |text: &str, name: &str| {
@@ -175,9 +176,11 @@ fn machine() -> Value {
 }
 
 pub(super) async fn scenario(
-    Asked(choice): Asked<ScenarioChoice>,
-) -> Result<Json<Shown>, ApiError> {
-    choice.scenario().map(|scenario| Json(Shown::of(&scenario)))
+    JsonBody(choice): JsonBody<ScenarioChoice>,
+) -> Result<Json<ScenarioView>, ApiError> {
+    choice
+        .scenario()
+        .map(|scenario| Json(ScenarioView::of(&scenario)))
 }
 
 pub(super) async fn health(State(app): Shared) -> Result<Json<Value>, ApiError> {

@@ -1,4 +1,4 @@
-//! What is predicted before anything runs.
+//! Handler for predictions, and the checks of the parameters that jobs and maps share with it.
 
 use axum::{Json, extract::State};
 use serde::Deserialize;
@@ -10,27 +10,27 @@ use transpute_testbed::row::Limit;
 use super::{Shared, circuits};
 use crate::{
     app::App,
-    body::Asked,
-    choose::ScenarioChoice,
+    body::JsonBody,
     error::ApiError,
-    knowledge::{Answer, Question, TransportEntry},
+    predictor::{PredictionQuery, Predictions, TransportEntry},
+    scenario_choice::ScenarioChoice,
 };
 
-/// The most transports of a question or a job.
-pub(super) const MOST_TRANSPORTS: usize = 12;
+/// Maximum number of transports in a prediction or a job.
+pub(super) const MAX_TRANSPORTS: usize = 12;
 
-/// The scheme of a run for which none is named.
+/// The scheme of a request that names none.
 pub(super) const DEFAULT_SCHEME: Scheme = Scheme::HalfGates;
 
-/// The most evaluations of a run.
-pub(super) const MOST_BATCH: u64 = 1_000_000;
+/// Maximum number of evaluations in a run.
+pub(super) const MAX_BATCH: u64 = 1_000_000;
 
-/// What lets the parties choose.
+/// The name of the transport with which the parties choose one themselves.
 pub(super) const AUTO: &str = "auto";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Wanted {
+pub(super) struct PredictRequest {
     circuit: String,
     scheme: Option<String>,
     batch: Option<u64>,
@@ -40,15 +40,15 @@ pub(super) struct Wanted {
 
 pub(super) async fn predict(
     State(app): Shared,
-    Asked(wanted): Asked<Wanted>,
+    JsonBody(request): JsonBody<PredictRequest>,
 ) -> Result<Json<Value>, ApiError> {
     app.heavy(move |app| {
-        let scenario = wanted.scenario.scenario()?;
-        let scheme = scheme(wanted.scheme.as_deref())?;
-        let batch = batch(wanted.batch)?;
-        let transports = predictable(app, wanted.transports)?;
-        let (source, ..) = circuits::find(app, &wanted.circuit)?;
-        let answer = app.knowledge.predict(Question {
+        let scenario = request.scenario.scenario()?;
+        let scheme = scheme(request.scheme.as_deref())?;
+        let batch = batch(request.batch)?;
+        let transports = predictable(app, request.transports)?;
+        let (source, ..) = circuits::find(app, &request.circuit)?;
+        let answer = app.predictor.predict(PredictionQuery {
             source: &source,
             scheme,
             batch,
@@ -73,7 +73,7 @@ pub(super) async fn predict(
     .await
 }
 
-fn shown(scenario: &str, answer: &Answer, limit: &Limit) -> Value {
+fn shown(scenario: &str, answer: &Predictions, limit: &Limit) -> Value {
     let (choice, excluded) = match &answer.choice {
         Ok(choice) => {
             let excluded = choice.excluded.iter();
@@ -93,7 +93,7 @@ fn shown(scenario: &str, answer: &Answer, limit: &Limit) -> Value {
         "scenario": scenario,
         "path": answer.path.to_string(),
         "pick": choice.map(|choice| choice.winner().to_string()),
-        "reason": choice.map_or("no transport can be used here", |choice| &choice.reason),
+        "reason": choice.map_or("no transport is usable on this path", |choice| &choice.reason),
         "confidence": choice.map_or(0.0, |choice| choice.confidence),
         "predictions": predictions,
         "excluded": excluded,
@@ -107,7 +107,7 @@ fn shown(scenario: &str, answer: &Answer, limit: &Limit) -> Value {
     })
 }
 
-/// Returns the round trips from connected to output.
+/// Returns the number of round trips from the established connection to the output.
 fn round_trips(workload: &Workload) -> f64 {
     f64::from(workload.flights) / 2.0
 }
@@ -140,7 +140,7 @@ pub(super) fn schemes() -> impl Iterator<Item = Scheme> {
     std::iter::once(DEFAULT_SCHEME).chain(others)
 }
 
-/// Reads a scheme, or takes the default one.
+/// Parses the name of a scheme, or returns the default.
 pub(super) fn scheme(given: Option<&str>) -> Result<Scheme, ApiError> {
     match given {
         Some(name) => name.parse().map_err(ApiError::bad),
@@ -148,31 +148,32 @@ pub(super) fn scheme(given: Option<&str>) -> Result<Scheme, ApiError> {
     }
 }
 
-/// Checks how many evaluations there are.
+/// Checks the number of evaluations of a run.
 pub(super) fn batch(given: Option<u64>) -> Result<u64, ApiError> {
     let batch = given.unwrap_or(1);
-    match (1..=MOST_BATCH).contains(&batch) {
+    match (1..=MAX_BATCH).contains(&batch) {
         true => Ok(batch),
         false => Err(ApiError::bad(format!(
-            "batch: {batch} is not between 1 and {MOST_BATCH}"
+            "batch: {batch} is not between 1 and {MAX_BATCH}"
         ))),
     }
 }
 
-/// Checks transports; each counts once.
+/// Checks the names of transports and removes duplicates.
 pub(super) fn transports(app: &App, given: &[String]) -> Result<Vec<String>, ApiError> {
-    if given.is_empty() || given.len() > MOST_TRANSPORTS {
+    if given.is_empty() || given.len() > MAX_TRANSPORTS {
         return Err(ApiError::bad(format!(
-            "transports: 1 to {MOST_TRANSPORTS} are needed"
+            "transports: expected 1 to {MAX_TRANSPORTS}, found {}",
+            given.len()
         )));
     }
-    let known = app.knowledge.transports();
+    let known = app.predictor.transports();
     let mut transports = Vec::with_capacity(given.len());
     for name in given {
         if !known.iter().any(|known| known.name == *name) {
             let names: Vec<_> = known.iter().map(|known| known.name.as_str()).collect();
             return Err(ApiError::bad(format!(
-                "there is no transport {name:?}; there are {}",
+                "unknown transport {name:?}; known are {}",
                 names.join(", ")
             )));
         }
@@ -183,9 +184,9 @@ pub(super) fn transports(app: &App, given: &[String]) -> Result<Vec<String>, Api
     Ok(transports)
 }
 
-/// Returns those of the given transports that the model predicts; of none given, those that are compared usually.
+/// Returns the given transports that the model predicts, or the default set if none is given.
 pub(super) fn predictable(app: &App, given: Option<Vec<String>>) -> Result<Vec<String>, ApiError> {
-    let known = app.knowledge.transports();
+    let known = app.predictor.transports();
     let usual = || {
         let is_compared = |known: &&TransportEntry| known.is_predictable && known.is_usual;
         (known.iter().filter(is_compared))
@@ -196,7 +197,7 @@ pub(super) fn predictable(app: &App, given: Option<Vec<String>>) -> Result<Vec<S
         return Ok(usual());
     };
     let chosen = transports(app, &given)?;
-    // That is to choose from those that are compared usually.
+    // `auto` alone chooses from the default set.
     if chosen.iter().all(|name| name == AUTO) {
         return Ok(usual());
     }

@@ -1,4 +1,4 @@
-//! The history: lists, single runs, deleting.
+//! Handlers that list, show and delete the runs of the history.
 
 use axum::{
     Json,
@@ -9,38 +9,38 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Pairs, Shared, number, params};
+use super::{QueryPairs, Shared, number, params};
 use crate::{
-    body::Asked,
+    body::JsonBody,
     error::ApiError,
-    store::{Column, Detailed, Filter, Order, Params, checked},
+    store::{Column, Detailed, Filter, Order, Params, check_ids},
 };
 
-/// Runs of a page, at most.
-pub(super) const MOST_PAGE: usize = 500;
+/// Maximum number of runs in one page of the list.
+pub(super) const MAX_PAGE: usize = 500;
 
-/// Which runs to delete.
+/// The runs to delete: by number, or by filter with their expected count.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Unwanted {
+pub(super) struct DeleteRequest {
     ids: Option<Vec<i64>>,
     filter: Option<Map<String, Value>>,
     expect: Option<i64>,
 }
 
-pub(super) async fn list(State(app): Shared, pairs: Pairs) -> Result<Json<Value>, ApiError> {
+pub(super) async fn list(State(app): Shared, pairs: QueryPairs) -> Result<Json<Value>, ApiError> {
     let mut params = params(pairs)?;
     let limit = params.read::<usize>("limit")?.unwrap_or(50);
-    if !(1..=MOST_PAGE).contains(&limit) {
+    if !(1..=MAX_PAGE).contains(&limit) {
         return Err(ApiError::bad(format!(
-            "limit: {limit} is not between 1 and {MOST_PAGE}"
+            "limit: {limit} is not between 1 and {MAX_PAGE}"
         )));
     }
     let after = params.read::<i64>("cursor")?;
     let order = match params.take("order")?.as_deref() {
         None | Some("newest") => Order::Newest,
         Some("oldest") => Order::Oldest,
-        Some(_) => return Err(ApiError::bad("order: newest or oldest")),
+        Some(_) => return Err(ApiError::bad("order: expected newest or oldest")),
     };
     let filter = Filter::parse(&mut params)?;
     params.finish()?;
@@ -55,7 +55,7 @@ pub(super) async fn list(State(app): Shared, pairs: Pairs) -> Result<Json<Value>
     ))
 }
 
-pub(super) async fn facets(State(app): Shared, pairs: Pairs) -> Result<Json<Value>, ApiError> {
+pub(super) async fn facets(State(app): Shared, pairs: QueryPairs) -> Result<Json<Value>, ApiError> {
     let mut params = params(pairs)?;
     let filter = Filter::parse(&mut params)?;
     params.finish()?;
@@ -78,7 +78,7 @@ pub(super) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Re
     let found = (app.blocking(move |app| Ok(app.store.detailed(id)?))).await?;
     let Detailed { run, detail } = found.ok_or_else(|| ApiError::missing(format!("run {id}")))?;
     let run = serde_json::to_string(&run).map_err(|error| ApiError::internal(&error))?;
-    // The detail is an object too; its fields follow.
+    // The detail is a JSON object too, so its fields are appended to the outer object.
     let body = match detail.strip_prefix('{') {
         Some(rest) if rest.trim() != "}" => format!("{{\"run\":{run},{rest}"),
         _ => format!("{{\"run\":{run}}}"),
@@ -100,17 +100,15 @@ pub(super) async fn delete_one(
 
 pub(super) async fn delete(
     State(app): Shared,
-    Asked(unwanted): Asked<Unwanted>,
+    JsonBody(request): JsonBody<DeleteRequest>,
 ) -> Result<Json<Value>, ApiError> {
-    let (filter, expected) = match (unwanted.ids, unwanted.filter, unwanted.expect) {
-        (Some(ids), None, None) => (Filter::of_ids(checked(ids)?), None),
+    let (filter, expected) = match (request.ids, request.filter, request.expect) {
+        (Some(ids), None, None) => (Filter::of_ids(check_ids(ids)?), None),
         (None, Some(filter), Some(expected)) => {
             let pairs = filter.into_iter().map(|(name, value)| match value {
                 Value::String(text) => Ok((name, text)),
                 Value::Number(number) => Ok((name, number.to_string())),
-                _ => Err(ApiError::bad(format!(
-                    "{name}: text or a number is expected"
-                ))),
+                _ => Err(ApiError::bad(format!("{name}: expected text or a number"))),
             });
             let mut params = Params::new(pairs.collect::<Result<_, _>>()?);
             let filter = Filter::parse(&mut params)?;
@@ -119,7 +117,7 @@ pub(super) async fn delete(
         }
         _ => {
             return Err(ApiError::bad(
-                "either ids, or filter with expect, which is how many runs there are",
+                "expected either ids, or filter with expect, the number of matching runs",
             ));
         }
     };
@@ -127,7 +125,7 @@ pub(super) async fn delete(
     match deleted.await? {
         Ok(deleted) => Ok(Json(json!({ "deleted": deleted }))),
         Err(total) => Err(ApiError::conflict(
-            "there are more or fewer such runs by now; nothing was deleted",
+            "the number of matching runs has changed; nothing was deleted",
         )
         .with("total", total)),
     }

@@ -1,4 +1,4 @@
-//! Signing in with the token, and signing out.
+//! Handlers that exchange the token for a session and end sessions.
 
 use std::time::Instant;
 
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::Shared;
-use crate::{body::Asked, error::ApiError, guard};
+use crate::{body::JsonBody, error::ApiError, guard};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Given {
+pub(super) struct SignIn {
     token: String,
 }
 
@@ -28,17 +28,14 @@ pub(super) async fn get(State(app): Shared, headers: HeaderMap) -> Json<Value> {
 
 pub(super) async fn post(
     State(app): Shared,
-    Asked(given): Asked<Given>,
+    JsonBody(given): JsonBody<SignIn>,
 ) -> Result<Response, ApiError> {
     let given = Zeroizing::new(given.token);
     let Some(token) = &app.token else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
     if !token.is(given.trim()) {
-        return Err(ApiError::new(
-            StatusCode::UNAUTHORIZED,
-            "this is not the token of this server",
-        ));
+        return Err(ApiError::new(StatusCode::UNAUTHORIZED, "wrong token"));
     }
     let session =
         (app.sessions.open(Instant::now())).map_err(|error| ApiError::internal(&error))?;

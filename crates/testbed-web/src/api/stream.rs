@@ -1,4 +1,4 @@
-//! What happens in a job, as it happens.
+//! Handler that streams the events of a job as server-sent events.
 
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 
@@ -12,41 +12,41 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use zeroize::Zeroizing;
 
-use super::{Pairs, Shared, number, params};
+use super::{QueryPairs, Shared, number, params};
 use crate::{app::App, error::ApiError, guard, jobs::Log};
 
-/// How long nothing may be said.
-const SILENCE: Duration = Duration::from_secs(15);
+/// Interval of keep-alive comments, so that proxies do not close an idle stream.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// A client that listens.
-struct Listener {
+/// The state of one event stream.
+struct EventStream {
     ready: VecDeque<Event>,
-    /// Nothing for a job that was over before anybody could listen.
+    /// `None` if the events of the job are no longer kept, and after the end.
     log: Option<Log>,
-    news: Option<watch::Receiver<u64>>,
-    /// The last event that was sent.
+    changes: Option<watch::Receiver<u64>>,
+    /// The identifier of the last event that was sent.
     after: u64,
-    /// What is said to one who comes back after the end.
+    /// The data of the `end` event for a client that reconnects after the end.
     end: String,
     app: Arc<App>,
-    /// The credential of the request: no event is sent after its session has ended.
+    /// The credential of the request. The stream ends when its session does.
     bearer: Option<Zeroizing<String>>,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 pub(super) async fn events(
     State(app): Shared,
     Path(id): Path<String>,
-    pairs: Pairs,
+    pairs: QueryPairs,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let id = number(&id, "job")?;
     let mut params = params(pairs)?;
     let after = params.read::<u64>("after")?;
     params.finish()?;
-    // What a browser sends when it comes back.
+    // A browser sends this header when it reconnects.
     let last = (headers.get("last-event-id")).and_then(|id| id.to_str().ok()?.parse().ok());
-    let place = Arc::clone(&app.places.streams)
+    let permit = Arc::clone(&app.limits.streams)
         .try_acquire_owned()
         .map_err(|_| {
             ApiError::new(
@@ -62,24 +62,24 @@ pub(super) async fn events(
     if log.is_none() {
         ready.push_back(event(None, "end", &end));
     }
-    let listener = Listener {
+    let stream = EventStream {
         ready,
-        news: log.as_ref().map(Log::watch),
+        changes: log.as_ref().map(Log::watch),
         log,
         end,
         after: last.or(after).unwrap_or(0),
         app,
         bearer: guard::bearer(&headers).map(|bearer| Zeroizing::new(bearer.to_owned())),
-        _place: place,
+        _permit: permit,
     };
-    let events = stream::unfold(listener, |mut listener| async move {
-        let event = listener.next().await?;
-        Some((Ok(event), listener))
+    let events = stream::unfold(stream, |mut stream| async move {
+        let event = stream.next().await?;
+        Some((Ok(event), stream))
     });
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(SILENCE)))
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE_INTERVAL)))
 }
 
-impl Listener {
+impl EventStream {
     async fn next(&mut self) -> Option<Event> {
         loop {
             if !self.app.allows(self.bearer.as_deref().map(String::as_str)) {
@@ -89,22 +89,23 @@ impl Listener {
                 return Some(event);
             }
             let log = self.log.as_ref()?;
-            let news = self.news.as_mut()?;
-            // Marked as seen before looking: what comes after the look is seen the next time.
-            news.borrow_and_update();
+            let changes = self.changes.as_mut()?;
+            // Marked as seen before the log is read, so that an event added afterwards wakes this
+            // task.
+            changes.borrow_and_update();
             let found = log.after(self.after);
             if let Some((from, to)) = found.gap {
                 let gap = json!({ "from": from, "to": to });
                 self.ready.push_back(event(None, "gap", &gap.to_string()));
             }
-            for told in &found.events {
-                self.after = told.id;
-                (self.ready).push_back(event(Some(told.id), told.name, &told.data));
+            for added in &found.events {
+                self.after = added.id;
+                (self.ready).push_back(event(Some(added.id), added.name, &added.data));
             }
             if found.is_end {
                 self.log = None;
                 if self.ready.is_empty() {
-                    // All had been sent to this client before: it comes back for nothing.
+                    // The client has reconnected after it received everything.
                     return Some(event(None, "end", &self.end));
                 }
                 continue;
@@ -112,8 +113,8 @@ impl Listener {
             if !self.ready.is_empty() {
                 continue;
             }
-            // When the server ends, so do all jobs, and their events with them.
-            news.changed().await.ok()?;
+            // An error means that the log was dropped, because the server shuts down.
+            changes.changed().await.ok()?;
         }
     }
 }

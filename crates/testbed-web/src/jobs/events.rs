@@ -1,4 +1,4 @@
-//! What is told of a job while it runs, kept for those who come later or come back.
+//! The event log of a job. It keeps events for clients that connect later or reconnect.
 
 use std::{
     collections::VecDeque,
@@ -8,110 +8,114 @@ use std::{
 use serde::Serialize;
 use tokio::sync::watch;
 
-/// How many events are kept.
-const MOST: usize = 4000;
+/// Maximum number of events that are kept per job. Older ones are discarded, and clients get a gap
+/// event.
+const MAX_EVENTS: usize = 4000;
 
-/// An event.
+/// An event of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Event {
-    /// Its place among those of the job, from 1.
+    /// Sequence number within the job, from 1.
     pub(crate) id: u64,
     pub(crate) name: &'static str,
-    /// JSON on one line.
+    /// JSON without line breaks.
     pub(crate) data: Arc<str>,
 }
 
-/// The events of a job. Clones are of the same.
+/// The event log of a job. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Log(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    kept: Mutex<Kept>,
-    /// The number of the last event.
+    state: Mutex<LogState>,
+    /// The sequence number of the last event.
     last: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct LogState {
     events: VecDeque<Event>,
     last: u64,
     has_ended: bool,
 }
 
-/// What comes after an event.
+/// The events after a sequence number.
 #[derive(Debug, PartialEq)]
-pub(crate) struct News {
+pub(crate) struct NewEvents {
     pub(crate) events: Vec<Event>,
-    /// The first and the last number of those that are no longer kept.
+    /// The first and last sequence numbers of the events that were discarded.
     pub(crate) gap: Option<(u64, u64)>,
-    /// Nothing comes after these.
+    /// Whether the last of these events is the last of the job.
     pub(crate) is_end: bool,
 }
 
 impl Log {
     pub(super) fn new() -> Self {
         Self(Arc::new(Inner {
-            kept: Mutex::default(),
+            state: Mutex::default(),
             last: watch::Sender::new(0),
         }))
     }
 
     /// Adds an event.
-    pub(super) fn tell(&self, name: &'static str, data: &impl Serialize) {
+    pub(super) fn push(&self, name: &'static str, data: &impl Serialize) {
         self.add(name, data, false);
     }
 
-    /// Adds the last event.
+    /// Adds the last event. Events after it are ignored.
     pub(super) fn end(&self, data: &impl Serialize) {
         self.add("end", data, true);
     }
 
     fn add(&self, name: &'static str, data: &impl Serialize, is_end: bool) {
-        // All of them are plain structures, which become JSON.
+        // The data are plain structures, whose serialization does not fail.
         let data = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());
-        let mut kept = self.lock();
-        if kept.has_ended {
+        let mut state = self.lock();
+        if state.has_ended {
             return;
         }
-        // At once with the event: whoever is woken by it looks for the end.
-        kept.has_ended = is_end;
-        kept.last += 1;
+        // Set together with the event: a woken reader checks for the end at once.
+        state.has_ended = is_end;
+        state.last += 1;
         let event = Event {
-            id: kept.last,
+            id: state.last,
             name,
             data: data.into(),
         };
-        kept.events.push_back(event);
-        if kept.events.len() > MOST {
-            kept.events.pop_front();
+        state.events.push_back(event);
+        if state.events.len() > MAX_EVENTS {
+            state.events.pop_front();
         }
-        self.0.last.send_replace(kept.last);
+        self.0.last.send_replace(state.last);
     }
 
-    /// Returns what came after the event with this number, as far as it is kept.
-    pub(crate) fn after(&self, id: u64) -> News {
-        let kept = self.lock();
-        let first = kept.events.front().map_or(kept.last + 1, |event| event.id);
-        // Who claims to have seen the future has seen another job, or an earlier start of the server.
-        let id = if id > kept.last { 0 } else { id };
-        News {
-            events: (kept.events.iter())
+    /// Returns the events after this sequence number, as far as they are kept.
+    pub(crate) fn after(&self, id: u64) -> NewEvents {
+        let state = self.lock();
+        let first = state
+            .events
+            .front()
+            .map_or(state.last + 1, |event| event.id);
+        // A number from the future belongs to another job or to an earlier server process.
+        let id = if id > state.last { 0 } else { id };
+        NewEvents {
+            events: (state.events.iter())
                 .filter(|event| event.id > id)
                 .cloned()
                 .collect(),
             gap: (id + 1 < first).then(|| (id + 1, first - 1)),
-            is_end: kept.has_ended,
+            is_end: state.has_ended,
         }
     }
 
-    /// Returns what tells of new events.
+    /// Returns a receiver that changes with each new event.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.0.last.subscribe()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, LogState> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -120,33 +124,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_comes_back_to_where_one_was() {
+    fn a_client_that_reconnects_gets_the_events_it_missed() {
         let log = Log::new();
         for number in 0..3 {
-            log.tell("sample", &number);
+            log.push("sample", &number);
         }
-        let ids = |news: &News| news.events.iter().map(|event| event.id).collect::<Vec<_>>();
+        let ids = |new: &NewEvents| new.events.iter().map(|event| event.id).collect::<Vec<_>>();
         assert_eq!(ids(&log.after(0)), [1, 2, 3]);
-        let news = log.after(2);
-        assert_eq!((ids(&news), news.gap, news.is_end), (vec![3], None, false));
-        assert_eq!(&*news.events[0].data, "2");
+        let new = log.after(2);
+        assert_eq!((ids(&new), new.gap, new.is_end), (vec![3], None, false));
+        assert_eq!(&*new.events[0].data, "2");
         assert_eq!(ids(&log.after(99)), [1, 2, 3]);
         log.end(&"over");
-        log.tell("sample", &4);
-        let news = log.after(3);
-        assert_eq!((ids(&news), news.is_end), (vec![4], true));
-        assert_eq!(news.events[0].name, "end");
+        log.push("sample", &4);
+        let new = log.after(3);
+        assert_eq!((ids(&new), new.is_end), (vec![4], true));
+        assert_eq!(new.events[0].name, "end");
     }
 
     #[test]
-    fn what_is_gone_is_said() {
+    fn discarded_events_are_reported_as_a_gap() {
         let log = Log::new();
-        for number in 0..MOST + 10 {
-            log.tell("sample", &number);
+        for number in 0..MAX_EVENTS + 10 {
+            log.push("sample", &number);
         }
-        let news = log.after(4);
-        assert_eq!(news.gap, Some((5, 10)));
-        assert_eq!(news.events.len(), MOST);
+        let new = log.after(4);
+        assert_eq!(new.gap, Some((5, 10)));
+        assert_eq!(new.events.len(), MAX_EVENTS);
         assert_eq!(log.after(10).gap, None);
     }
 }

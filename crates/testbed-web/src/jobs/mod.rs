@@ -1,9 +1,9 @@
-//! Jobs: what users have started. One runs at a time, others wait.
+//! Jobs that users start. One runs at a time; the others wait in a queue.
 
 mod events;
 mod plan;
 mod runner;
-mod watcher;
+mod sampler;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -21,33 +21,33 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use events::Log;
 pub(super) use plan::{JobRequest, Plan, Work};
-pub(super) use runner::look_inside;
+pub(super) use runner::probe_environment;
 
 use super::{
     serve_error::ServeError,
     store::{Store, StoreError},
 };
 
-/// How many jobs may wait.
-pub(super) const MOST_WAITING: usize = 32;
+/// Maximum number of jobs in the queue.
+pub(super) const MAX_QUEUED: usize = 32;
 
-/// Of how many jobs that are over the events are kept.
-const MOST_KEPT: usize = 16;
+/// Number of ended jobs whose events are kept.
+const MAX_ENDED: usize = 16;
 
-/// How a job is.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum JobState {
-    /// It waits for others.
+    /// The job waits for others.
     Queued,
     Running,
-    /// All of its runs are over.
+    /// All runs of the job have ended.
     Done,
-    /// It could not go on.
+    /// An error ended the job.
     Failed,
-    /// A user wants it no more.
+    /// A user cancelled the job.
     Cancelled,
-    /// The server ended before it did.
+    /// The server ended before the job did.
     Interrupted,
 }
 
@@ -68,10 +68,10 @@ impl JobState {
     }
 }
 
-/// A job, for users.
+/// A job in an answer and in the history.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(super) struct Job {
-    /// 0 until it is in the history.
+    /// 0 until the history assigns a number.
     #[serde(default)]
     pub(super) id: i64,
     pub(super) kind: String,
@@ -82,7 +82,7 @@ pub(super) struct Job {
     pub(super) request: JobRequest,
     pub(super) scenario: String,
     pub(super) label: String,
-    /// The place in the queue, from 1; 0 if it is not there.
+    /// The position in the queue, from 1; 0 for a job that is not queued.
     pub(super) position: usize,
     pub(super) done: u64,
     pub(super) total: u64,
@@ -92,26 +92,26 @@ pub(super) struct Job {
     pub(super) error: Option<String>,
 }
 
-/// The run that goes on.
+/// The run that is in progress.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(super) struct CurrentRun {
-    /// Counted from 1 within the job.
+    /// The number of the run within the job, from 1.
     pub(super) number: u64,
     pub(super) transport: String,
     pub(super) repetition: u32,
     pub(super) started_unix_ms: u64,
 }
 
-/// Why a job is not taken, or not cancelled.
+/// The reason why a job cannot be started or cancelled.
 #[derive(Debug)]
 pub(super) enum JobError {
-    /// Too many wait.
+    /// The queue is full.
     Full,
-    /// The server ends.
+    /// The server is shutting down.
     Stopping,
-    /// There is none of that number.
+    /// There is no job with this number.
     Missing,
-    /// It is over.
+    /// The job has already ended.
     Over,
     Store(StoreError),
 }
@@ -129,13 +129,13 @@ pub(super) struct Jobs {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the thread that runs jobs and those who ask share.
+/// The state that the thread of the jobs shares with the handlers.
 struct Shared {
     store: Arc<Store>,
-    /// The program that both parties are.
+    /// The `transpute` program, which runs both parties.
     binary: PathBuf,
     queue: Mutex<Queue>,
-    /// Told of new jobs and of the end.
+    /// Notified of new jobs and of the shutdown.
     wake: Condvar,
 }
 
@@ -148,16 +148,16 @@ impl std::fmt::Debug for Shared {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<i64>,
-    /// Those that wait or run, and the last ones that are over.
+    /// Queued and running jobs, and the last ones that have ended.
     entries: HashMap<i64, Entry>,
-    /// Those that are over, oldest first.
+    /// Ended jobs, oldest first.
     over: VecDeque<i64>,
     is_stopping: bool,
 }
 
 struct Entry {
     job: Job,
-    /// Taken when it starts.
+    /// Taken when the job starts.
     plan: Option<Plan>,
     log: Log,
     cancel: Arc<AtomicBool>,
@@ -183,13 +183,13 @@ impl Jobs {
         })
     }
 
-    /// Puts a job into the queue.
+    /// Adds a job to the queue.
     pub(super) fn submit(&self, request: JobRequest, plan: Plan) -> Result<Job, JobError> {
         let mut queue = self.shared.lock();
         if queue.is_stopping {
             return Err(JobError::Stopping);
         }
-        if queue.waiting.len() >= MOST_WAITING {
+        if queue.waiting.len() >= MAX_QUEUED {
             return Err(JobError::Full);
         }
         let mut job = Job {
@@ -212,7 +212,7 @@ impl Jobs {
         };
         job.id = self.shared.store.add_job(&job)?;
         let log = Log::new();
-        log.tell("job", &job);
+        log.push("job", &job);
         queue.waiting.push_back(job.id);
         let entry = Entry {
             job: job.clone(),
@@ -225,7 +225,7 @@ impl Jobs {
         Ok(job)
     }
 
-    /// Returns a job.
+    /// Returns a job, from memory or from the history.
     pub(super) fn get(&self, id: i64) -> Result<Option<Job>, StoreError> {
         if let Some(entry) = self.shared.lock().entries.get(&id) {
             return Ok(Some(entry.job.clone()));
@@ -233,7 +233,7 @@ impl Jobs {
         self.shared.store.job(id)
     }
 
-    /// Returns a job with its events, if they are still there.
+    /// Returns a job with its event log, if that is still kept.
     pub(super) fn with_events(&self, id: i64) -> Result<Option<(Job, Option<Log>)>, StoreError> {
         if let Some(entry) = self.shared.lock().entries.get(&id) {
             return Ok(Some((entry.job.clone(), Some(entry.log.clone()))));
@@ -254,7 +254,7 @@ impl Jobs {
         Ok(jobs)
     }
 
-    /// Returns how many run and how many wait.
+    /// Returns the numbers of running and of queued jobs.
     pub(super) fn counts(&self) -> (usize, usize) {
         let queue = self.shared.lock();
         let is_running = |entry: &&Entry| entry.job.state == JobState::Running;
@@ -262,7 +262,7 @@ impl Jobs {
         (running, queue.waiting.len())
     }
 
-    /// Says whether a job that is not over needs this circuit.
+    /// Returns whether a queued or running job uses this circuit.
     pub(super) fn needs(&self, circuit: &str) -> bool {
         let queue = self.shared.lock();
         (queue.entries.values()).any(|entry| {
@@ -270,7 +270,7 @@ impl Jobs {
         })
     }
 
-    /// Cancels a job. One that runs takes a moment to end.
+    /// Cancels a job. A running job ends shortly afterwards.
     pub(super) fn cancel(&self, id: i64) -> Result<Job, JobError> {
         let mut queue = self.shared.lock();
         let Some(entry) = queue.entries.get_mut(&id) else {
@@ -297,7 +297,8 @@ impl Jobs {
         }
     }
 
-    /// Ends the job that runs and leaves those that wait; returns when nothing runs any more. No jobs are taken from now on.
+    /// Shuts down: accepts no further jobs, interrupts the queued ones and cancels the running one.
+    /// Returns when the thread has ended.
     pub(super) fn stop(&self) {
         {
             let mut queue = self.shared.lock();
@@ -317,7 +318,7 @@ impl Jobs {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(thread) = thread {
-            // A panic over there is no reason for one here.
+            // A panic of that thread was handled there; shutting down continues.
             let _ = thread.join();
         }
     }
@@ -331,17 +332,17 @@ impl Drop for Jobs {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // Every change is made whole before anything can panic.
+        // No change of the queue is split by code that can panic.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs jobs until the server ends.
     fn work(&self) {
         while let Some((id, plan, log, cancel)) = self.next() {
-            // One job that goes wrong in an unforeseen way must not be the end of all others.
+            // A panic in one job must not end the thread that serves all others.
             let running = AssertUnwindSafe(|| runner::run(self, id, &plan, &log, &cancel));
             let outcome = catch_unwind(running)
-                .unwrap_or_else(|_| Err("the testbed has stopped: this is a bug".to_owned()));
+                .unwrap_or_else(|_| Err("the job panicked: this is a bug".to_owned()));
             let mut queue = self.lock();
             let is_stopping = queue.is_stopping;
             let (state, error) = match outcome {
@@ -356,7 +357,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a job, and marks it as running.
+    /// Waits for the next job and marks it as running. Returns `None` at shutdown.
     fn next(&self) -> Option<(i64, Plan, Log, Arc<AtomicBool>)> {
         let mut queue = self.lock();
         let id = loop {
@@ -374,22 +375,22 @@ impl Shared {
         entry.job.position = 0;
         entry.job.started_unix_ms = Some(unix_ms());
         let (log, cancel) = (entry.log.clone(), Arc::clone(&entry.cancel));
-        log.tell("job", &entry.job);
-        // That it is queued is as good for whoever finds it there after a crash.
-        let _ = self.store.keep_job(&entry.job);
+        log.push("job", &entry.job);
+        // An error does not matter: after a crash, queued and running jobs are treated alike.
+        let _ = self.store.update_job(&entry.job);
         self.number(&mut queue);
         Some((id, plan, log, cancel))
     }
 
-    /// Changes a job that runs, and tells of it.
+    /// Changes a running job and logs the change as an event.
     fn change(&self, id: i64, change: impl FnOnce(&mut Job)) {
         if let Some(entry) = self.lock().entries.get_mut(&id) {
             change(&mut entry.job);
-            entry.log.tell("job", &entry.job);
+            entry.log.push("job", &entry.job);
         }
     }
 
-    /// Brings a job to its end.
+    /// Records the end of a job in memory and in the history.
     fn finish(
         &self,
         queue: &mut Queue,
@@ -406,13 +407,13 @@ impl Shared {
         entry.job.error = error;
         entry.plan = None;
         let job = entry.job.clone();
-        let kept = self.store.keep_job(&job);
-        entry.log.tell("job", &job);
+        let kept = self.store.update_job(&job);
+        entry.log.push("job", &job);
         entry.log.end(&serde_json::json!({ "state": state }));
         queue.over.push_back(id);
-        // One that could not be written is remembered for as long as the server is there.
+        // A job that could not be written stays in memory as long as the server runs.
         if kept.is_ok()
-            && queue.over.len() > MOST_KEPT
+            && queue.over.len() > MAX_ENDED
             && let Some(oldest) = queue.over.pop_front()
         {
             queue.entries.remove(&oldest);
@@ -420,19 +421,19 @@ impl Shared {
         Some(job)
     }
 
-    /// Tells those that wait where they are.
+    /// Updates the queue positions of the waiting jobs.
     fn number(&self, queue: &mut Queue) {
         let waiting: Vec<i64> = queue.waiting.iter().copied().collect();
         for (index, id) in waiting.into_iter().enumerate() {
             if let Some(entry) = queue.entries.get_mut(&id) {
                 entry.job.position = index + 1;
-                entry.log.tell("job", &entry.job);
+                entry.log.push("job", &entry.job);
             }
         }
     }
 }
 
-/// Returns the time in milliseconds since 1970.
+/// Returns the Unix time in milliseconds.
 pub(super) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since: Duration| {

@@ -1,4 +1,4 @@
-//! What a user wants to be run, and what that comes to.
+//! The request of a job and the plan of its runs.
 
 use std::{collections::HashMap, path::Path, time::Duration};
 
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use transpute_netem::scenario::Scenario;
 use transpute_testbed::runner::Cell;
 
-use crate::{choose::ScenarioChoice, knowledge::Source, run::Predicted};
+use crate::{predictor::Source, run::Predicted, scenario_choice::ScenarioChoice};
 
-/// What a user asks for. What is absent is filled in before it is kept.
+/// The request of a job. Absent fields get their defaults before it is stored.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobRequest {
@@ -37,7 +37,7 @@ pub(crate) struct JobRequest {
     pub(crate) b: Option<String>,
 }
 
-/// What is run.
+/// A checked request: the runs of a job.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) scenario: Scenario,
@@ -46,22 +46,22 @@ pub(crate) struct Plan {
     pub(crate) work: Work,
 }
 
-/// With what it is run.
+/// The circuit or the programs that a job runs.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
     Circuit {
-        /// As users name it.
+        /// The name in the request.
         circuit: String,
-        /// As people call it.
+        /// The label that users see.
         label: String,
         source: Source,
         scheme: String,
         batch: u64,
         encrypted: bool,
         transports: Vec<String>,
-        /// What is predicted, by transport.
+        /// Predictions by transport.
         predicted: HashMap<String, Predicted>,
-        /// What would be picked of them.
+        /// The transport that the model picks.
         pick: Option<String>,
     },
     Programs {
@@ -79,7 +79,7 @@ impl Plan {
         }
     }
 
-    /// Returns how many runs there are.
+    /// Returns the number of runs.
     pub(super) fn total(&self) -> u64 {
         let cells = match &self.work {
             Work::Circuit { transports, .. } => transports.len() as u64,
@@ -88,7 +88,7 @@ impl Plan {
         cells * u64::from(self.repetitions)
     }
 
-    /// Says what it is, for people.
+    /// Returns the title of the job.
     pub(super) fn label(&self) -> String {
         let each = match self.repetitions {
             1 => "1 run each".to_owned(),
@@ -117,7 +117,8 @@ impl Plan {
         }
     }
 
-    /// Returns the cells to run, of a circuit; `circuit` is what the program calls it.
+    /// Returns the cells of the matrix to run; none for users' programs. Uploads are named by their
+    /// paths.
     pub(super) fn cells(&self) -> Vec<Cell> {
         let Work::Circuit {
             source,

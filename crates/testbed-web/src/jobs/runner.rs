@@ -1,4 +1,4 @@
-//! Running a job.
+//! Runs a job: its cells or its programs, one after the other.
 
 use std::{
     collections::HashMap,
@@ -17,16 +17,17 @@ use transpute_testbed::{
 };
 
 use super::{
-    CurrentRun, Log, Plan, Shared, Work, unix_ms,
-    watcher::{Sample, Watcher},
+    CurrentRun, Log, Plan, Shared, Work,
+    sampler::{Sample, Sampler},
+    unix_ms,
 };
 use crate::{
-    knowledge::Source,
+    predictor::Source,
     run::{Predicted, Run, RunKind, RunState},
     store::StoreError,
 };
 
-/// What begins, as an event.
+/// The data of the event that a run starts.
 #[derive(Serialize)]
 struct RunStart<'a> {
     number: u64,
@@ -38,7 +39,7 @@ struct RunStart<'a> {
     predicted_s: Option<f64>,
 }
 
-/// What is known of a run beside what lists show.
+/// The details of a run, which lists do not show.
 #[derive(Serialize)]
 struct Detail<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,7 +50,7 @@ struct Detail<'a> {
     phases: Vec<Phase>,
 }
 
-/// What programs of the user's own did.
+/// The commands, output and measurements of users' programs.
 #[derive(Serialize)]
 struct Programs<'a> {
     scenario: &'a Scenario,
@@ -61,7 +62,7 @@ struct Programs<'a> {
     b_output: String,
 }
 
-/// Runs a job to its end. The error is one line.
+/// Runs a job to its end. An error is one line.
 pub(super) fn run(
     shared: &Shared,
     id: i64,
@@ -70,33 +71,33 @@ pub(super) fn run(
     cancel: &AtomicBool,
 ) -> Result<(), String> {
     let live = Live::default();
-    let watcher = Watcher::start(live.clone(), log.clone())
+    let sampler = Sampler::start(live.clone(), log.clone())
         .map_err(|error| format!("cannot start a thread: {error}"))?;
-    let course = Course {
+    let run = JobRun {
         shared,
         id,
         plan,
         log,
         live,
-        watcher,
+        sampler,
     };
     match &plan.work {
-        Work::Circuit { .. } => course.circuit(cancel),
-        Work::Programs { label, a, b } => course.programs(label, [a, b], cancel),
+        Work::Circuit { .. } => run.circuit(cancel),
+        Work::Programs { label, a, b } => run.programs(label, [a, b], cancel),
     }
 }
 
-/// A job under way.
-struct Course<'a> {
+/// A job in progress.
+struct JobRun<'a> {
     shared: &'a Shared,
     id: i64,
     plan: &'a Plan,
     log: &'a Log,
     live: Live,
-    watcher: Watcher,
+    sampler: Sampler,
 }
 
-impl Course<'_> {
+impl JobRun<'_> {
     fn circuit(&self, cancel: &AtomicBool) -> Result<(), String> {
         let Work::Circuit {
             circuit,
@@ -113,7 +114,7 @@ impl Course<'_> {
         let scratch = (tempfile::Builder::new()
             .prefix("transpute-testbed-")
             .tempdir())
-        .map_err(|error| format!("no folder for keys and inputs: {error}"))?;
+        .map_err(|error| format!("cannot create a folder for keys and inputs: {error}"))?;
         let options = Options {
             binary: self.shared.binary.clone(),
             results: scratch.path().join("rows.jsonl"),
@@ -121,7 +122,7 @@ impl Course<'_> {
             timelines: Timelines::All,
             live: Some(self.live.clone()),
         };
-        // Where an upload is kept is nobody's business.
+        // Users must not learn the path of an upload on the server.
         let hidden = |text: &str| match source {
             Source::Upload(path) => text.replace(&*path.to_string_lossy(), label),
             Source::BuiltIn(_) => text.to_owned(),
@@ -215,7 +216,7 @@ impl Course<'_> {
         Ok(())
     }
 
-    /// Tells how far the job is, and of the run that begins.
+    /// Reports the progress of the job and the start of the next run.
     fn begin(
         &self,
         done: u64,
@@ -227,7 +228,7 @@ impl Course<'_> {
         let now = unix_ms();
         let number = done + 1;
         if next.is_some() {
-            self.watcher.begin(number);
+            self.sampler.begin(number);
         }
         self.shared.change(self.id, |job| {
             (job.done, job.failed, job.remaining_s) = (done, failed, remaining_s);
@@ -239,7 +240,7 @@ impl Course<'_> {
             });
         });
         if let Some((transport, repetition)) = next {
-            self.log.tell(
+            self.log.push(
                 "run-start",
                 &RunStart {
                     number,
@@ -269,7 +270,7 @@ impl Course<'_> {
         self.keep(number, run, Some(row), None)
     }
 
-    /// Puts a run into the history and tells of it.
+    /// Adds a run to the history and reports it as an event.
     fn keep(
         &self,
         number: u64,
@@ -278,12 +279,12 @@ impl Course<'_> {
         programs: Option<Programs<'_>>,
     ) -> Result<(), StoreError> {
         let last = self.live.take_last();
-        let samples = self.watcher.end(last.as_ref(), self.log);
+        let samples = self.sampler.end(last.as_ref(), self.log);
         if let Some(look) = &last {
             run.take_last_look(look);
         }
         if run.kind == RunKind::Programs {
-            // Once they have ended, nobody tells any more: what was seen last is close to it.
+            // Ended processes cannot be sampled: the last sample is close to their total.
             let seen = |party: usize| {
                 samples
                     .iter()
@@ -308,12 +309,12 @@ impl Course<'_> {
         let detail = serde_json::to_string(&detail).map_err(StoreError::Entry)?;
         run.id = self.shared.store.add(&run, &detail)?;
         self.log
-            .tell("run", &json!({ "number": number, "run": run }));
+            .push("run", &json!({ "number": number, "run": run }));
         Ok(())
     }
 }
 
-/// Returns what both parties have reached, on one clock, in order of time.
+/// Returns the phases of both parties on one clock, in order of time.
 fn phases(measured: &Measured) -> Vec<Phase> {
     let mut phases = Vec::new();
     for (party, row) in [
@@ -360,7 +361,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        // Some say theirs themselves.
+        // Some errors already include the text of their cause.
         let text = error.to_string();
         if !line.contains(&text) {
             line.push_str(&format!(": {text}"));
@@ -370,8 +371,9 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     line.replace(['\n', '\r'], " ")
 }
 
-/// Finds out what is in force on the paths of this machine, or why it cannot emulate any.
-pub(crate) fn look_inside() -> Result<Environment, String> {
+/// Returns the kernel settings of emulated paths, or the reason why this machine cannot emulate
+/// any.
+pub(crate) fn probe_environment() -> Result<Environment, String> {
     let scenario = Scenario::named("loopback").map_err(|error| error.to_string())?;
     runner::environment_inside(&scenario).map_err(|error| with_causes(&error))
 }

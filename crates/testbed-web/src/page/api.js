@@ -1,4 +1,4 @@
-// Talking to the server; docs/testbed-http.md says what it answers.
+// Requests to the server; docs/testbed-http.md describes its interface.
 
 export class ApiError extends Error {
   constructor(message, status, body = {}) {
@@ -8,7 +8,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Called when the server asks for the token. */
+/** Called when the server requires the token. */
 let signIn = () => {};
 export function onSignIn(callback) {
   signIn = callback;
@@ -17,8 +17,8 @@ export function onSignIn(callback) {
 const SESSION = "transpute-session";
 
 /**
- * The session that stands for the token. It is in the storage of this origin, so other tabs and reloads have it. It is not a
- * cookie: the browser would send a cookie to every port of this host.
+ * The identifier of the session. The storage of this origin keeps it for other tabs and reloads. It is not a cookie: the browser
+ * would send a cookie to every port of this host.
  */
 let session = stored();
 
@@ -36,7 +36,7 @@ function keep(id) {
     if (id === null) localStorage.removeItem(SESSION);
     else localStorage.setItem(SESSION, id);
   } catch {
-    // Without storage the session lasts until the page is left.
+    // Without storage, the session ends when the page is closed.
   }
 }
 
@@ -51,23 +51,23 @@ export async function closeSession() {
   try {
     await remove("/api/session");
   } catch (error) {
-    // Then it has ended before.
+    // Status 401: the session had already ended.
     if (error.status !== 401) throw error;
   }
   keep(null);
 }
 
-/** Sends a request with the session. */
+/** Sends a request with the credential of the session. */
 async function send(path, { headers, ...options } = {}) {
   try {
     return await fetch(path, { credentials: "omit", headers: session ? { ...headers, Authorization: `Bearer ${session}` } : headers, ...options });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError("The server does not answer. Is “transpute testbed serve” still running?", 0);
+    throw new ApiError("The server does not respond. Is “transpute testbed serve” still running?", 0);
   }
 }
 
-/** The error of an answer that is not as asked for. */
+/** Returns the error of an answer with an error status. */
 async function failed(path, answer) {
   const text = await answer.text();
   let body;
@@ -77,7 +77,7 @@ async function failed(path, answer) {
     body = { error: text.slice(0, 300) };
   }
   if (answer.status === 401 && path !== "/api/session") signIn();
-  return new ApiError(body.error || `The server answers ${answer.status}.`, answer.status, body);
+  return new ApiError(body.error || `The server answered with status ${answer.status}.`, answer.status, body);
 }
 
 async function ask(path, options) {
@@ -86,7 +86,7 @@ async function ask(path, options) {
   return answer.status === 204 ? null : answer.json();
 }
 
-/** Returns a file of the server. A link to it would not send the session. */
+/** Downloads a file of the server. A plain link would not send the session. */
 export async function file(path) {
   const answer = await send(path);
   if (!answer.ok) throw await failed(path, answer);
@@ -101,7 +101,7 @@ export const remove = (path, body) =>
 export const upload = (path, blob) =>
   ask(path, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: blob });
 
-/** A query string of what is not empty; lists have their commas escaped. */
+/** Returns a query string of the fields that are not empty. */
 export function query(fields) {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(fields)) {
@@ -112,15 +112,16 @@ export function query(fields) {
   return text ? `?${text}` : "";
 }
 
-/** A value of a filter: the comma stands between several, so one within a name is escaped. */
+/** Escapes a value of a filter, in which a comma separates values. */
 export const exact = (value) => value.replaceAll("\\", "\\\\").replaceAll(",", "\\,");
 
-/** The pause before the events of a job are asked for again after the connection broke, in milliseconds. */
+/** Pause before reconnecting to the events of a job, in milliseconds. */
 const RECONNECT_MS = 2000;
 
 /**
- * Listens to a job. `listeners` has a function for each kind of event, `open()` for a connection, and `lost(isGone)` for one
- * that broke; it is made again unless it is gone. Returns how to stop. An EventSource would not send the session.
+ * Subscribes to the events of a job. `listeners` has a function for each kind of event. It may have `open()`, called after connecting,
+ * and `lost(isGone)`, called when the connection breaks; it is restored unless `isGone`. Returns a function that unsubscribes. An
+ * EventSource would not send the session.
  */
 export function listen(job, listeners) {
   const stopping = new AbortController();
@@ -142,12 +143,12 @@ export function listen(job, listeners) {
         listeners.open?.();
         for await (const { id, name, data } of eventsOf(answer.body)) {
           after = id || after;
-          tell(name, data);
+          dispatch(name, data);
           if (name === "end") return;
         }
       } catch (error) {
         if (error.status === 401) return;
-        // Whatever breaks the connection has the same remedy.
+        // Any other error is handled by reconnecting.
       }
       if (signal.aborted) return;
       listeners.lost?.(isGone);
@@ -156,7 +157,7 @@ export function listen(job, listeners) {
     }
   }
 
-  function tell(name, data) {
+  function dispatch(name, data) {
     try {
       listeners[name]?.(JSON.parse(data));
     } catch (error) {
@@ -165,7 +166,7 @@ export function listen(job, listeners) {
   }
 }
 
-/** Parses server-sent events: an empty line ends each. */
+/** Parses server-sent events. An empty line ends each event. */
 async function* eventsOf(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";

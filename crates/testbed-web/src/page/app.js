@@ -1,8 +1,8 @@
-// The frame: signing in, options, and which view is shown.
+// The frame of the page: signing in, loading the options and switching views.
 
 import { ApiError, closeSession, get, onSignIn, openSession } from "./api.js";
 import { el, failure, fill } from "./dom.js";
-import { setTheme, themeChoice } from "./look.js";
+import { setTheme, themeChoice } from "./theme.js";
 import { plural } from "./format.js";
 import * as start from "./start.js";
 import * as job from "./job.js";
@@ -20,7 +20,7 @@ let options = null;
 let leave = () => {};
 let showing = 0;
 
-/** Returns the view of an address like `#/job/17?a=b`: its name, what follows, and its query. */
+/** Parses an address like `#/job/17?a=b` into the name of the view, the rest of the path and the query. */
 function route() {
   const [path, search = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   const [name, ...rest] = path.split("/").map((part) => decodeURIComponent(part));
@@ -55,7 +55,7 @@ async function show() {
   fill(main, page);
   const heading = main.querySelector("h1");
   document.title = heading ? `${heading.textContent} – Transpute testbed` : "Transpute testbed";
-  // Keyboards and screen readers go on at the view that was asked for, but not at the first one.
+  // Focus moves to the new view for keyboards and screen readers, except when the page opens.
   if (turn > 1 && heading) {
     heading.tabIndex = -1;
     heading.focus({ preventScroll: true });
@@ -87,7 +87,7 @@ async function begin() {
   if (!options.can_run) {
     fill(
       document.getElementById("banner"),
-      el("p", { class: "notice warn" }, `This machine cannot run the testbed: ${options.cannot_run}. Predictions, map and history work.`),
+      el("p", { class: "notice warn" }, `This machine cannot run the testbed: ${options.cannot_run}. Predictions, map and history are available.`),
     );
   }
   window.addEventListener("hashchange", show);
@@ -104,7 +104,7 @@ function askForToken(message) {
   showing += 1;
   leave();
   const token = el("input", { id: "token", type: "password", autocomplete: "off", required: true });
-  const said = el("div", { "aria-live": "polite" }, message && failure(message));
+  const notice = el("div", { "aria-live": "polite" }, message && failure(message));
   const form = el(
     "form",
     {
@@ -116,26 +116,26 @@ function askForToken(message) {
             await openSession(token.value.trim());
             location.reload();
           } catch (error) {
-            fill(said, failure(error.message));
+            fill(notice, failure(error.message));
             token.select();
           }
         },
       },
     },
     el("h1", {}, "Sign in"),
-    el("p", {}, "This testbed asks for the token that “transpute testbed serve” printed when it started."),
+    el("p", {}, "This testbed requires the token that “transpute testbed serve” printed when it started."),
     el("div", { class: "field" }, el("label", { for: "token" }, "Token"), token),
-    said,
+    notice,
     el("button", { class: "primary", type: "submit" }, "Sign in"),
   );
   fill(main, form);
   token.focus();
 }
 
-/** Shows in the head of the page what is running, wherever the user is. */
+/** Keeps the number of running and waiting jobs in the header up to date. */
 async function watch() {
   const place = document.getElementById("running");
-  const look = async () => {
+  const refresh = async () => {
     if (document.hidden) return;
     try {
       const { jobs_running: running, jobs_queued: queued } = await get("/api/health");
@@ -145,10 +145,10 @@ async function watch() {
       place.hidden = true;
     }
   };
-  document.addEventListener("visibilitychange", look);
-  window.addEventListener("jobs-changed", look);
-  setInterval(look, 5000);
-  look();
+  document.addEventListener("visibilitychange", refresh);
+  window.addEventListener("jobs-changed", refresh);
+  setInterval(refresh, 5000);
+  refresh();
 }
 
 signOut.addEventListener("click", async () => {
@@ -162,7 +162,7 @@ signOut.addEventListener("click", async () => {
 const toggle = document.getElementById("theme");
 toggle.value = themeChoice();
 toggle.addEventListener("change", () => setTheme(toggle.value));
-// Its address would be taken for a view.
+// The link's address would be parsed as a view.
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();

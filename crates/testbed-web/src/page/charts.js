@@ -1,11 +1,11 @@
-// The charts: bars with spread, lines, phases.
+// The charts: bars with ranges, lines, and phases of both parties.
 
 import { duration, digits } from "./format.js";
-import { PHASES } from "./look.js";
+import { PHASES } from "./theme.js";
 import { linear, logarithmic } from "./scale.js";
 import { legend, legendHeight, line, mark, node, rect, root, text, widthOf } from "./svg.js";
 
-/** Milliseconds or seconds, by the greatest value: the factor and the unit's name. */
+/** Chooses milliseconds or seconds by the largest value. Returns the factor and the name of the unit. */
 function timeUnit(most) {
   return most >= 3000 ? { factor: 1e-3, name: "s" } : { factor: 1, name: "ms" };
 }
@@ -24,7 +24,7 @@ function xAxis(svg, scale, { left, right, top, bottom }, label, theme) {
   );
 }
 
-/** Leaves out ticks whose names would touch. */
+/** Removes ticks whose labels would overlap. */
 function thin(scale, room) {
   let last = -Infinity;
   const ticks = scale.ticks.filter((tick) => {
@@ -37,8 +37,8 @@ function thin(scale, room) {
 }
 
 /**
- * Horizontal bars, one for each row: `{name, look, median, min, max, predicted: {low, mid, high}, note}`
- * in milliseconds. `lines` are vertical: `{name, at, dash}`.
+ * Draws horizontal bars. Each row is `{name, style, median, min, max, predicted: {low, mid, high}, note}` with times in milliseconds.
+ * `lines` are vertical lines: `{name, at, dash}`.
  */
 export function bars(theme, width, { title, rows, lines = [], label }) {
   const values = rows.flatMap((row) => [row.median, row.max, row.min, row.predicted?.low, row.predicted?.high, row.predicted?.mid]);
@@ -51,7 +51,7 @@ export function bars(theme, width, { title, rows, lines = [], label }) {
   const rowHeight = 34;
   const entries = [];
   if (rows.some((row) => Number.isFinite(row.median))) entries.push({ name: isLog ? "median" : "bar: median", color: theme.muted, block: true });
-  if (rows.some((row) => row.max > row.min)) entries.push({ name: "least to most", color: theme.ink, width: 1.5 });
+  if (rows.some((row) => row.max > row.min)) entries.push({ name: "minimum to maximum", color: theme.ink, width: 1.5 });
   if (rows.some((row) => row.predicted)) entries.push({ name: "predicted, 80 %", color: theme.muted, mark: "diamond", hollow: true, dash: "2 2" });
   for (const each of lines) entries.push({ name: `${each.name} ${duration(each.at)}`, color: theme.limit, dash: each.dash, width: 1.8 });
   const top = legendHeight(entries, width - 8) + 8;
@@ -67,13 +67,13 @@ export function bars(theme, width, { title, rows, lines = [], label }) {
   rows.forEach((row, number) => {
     const y = top + number * rowHeight + rowHeight / 2 + 2;
     svg.append(
-      mark(row.look.mark, 10, y, 5, { fill: row.look.color, stroke: theme.paper, "stroke-width": 0.6 }),
+      mark(row.style.mark, 10, y, 5, { fill: row.style.color, stroke: theme.paper, "stroke-width": 0.6 }),
       text(22, y + 4, row.name, { fill: theme.ink }),
     );
     if (Number.isFinite(row.median)) {
       const end = place(row.median);
       const tip = node("title", {}, `${row.name}: median ${duration(row.median)}, ${duration(row.min)} to ${duration(row.max)}`);
-      svg.append(rect(left, y - 9, end - left, 18, { fill: row.look.color, "fill-opacity": isLog ? 0.45 : 0.85, stroke: theme.ink, "stroke-width": 0.8 }, tip));
+      svg.append(rect(left, y - 9, end - left, 18, { fill: row.style.color, "fill-opacity": isLog ? 0.45 : 0.85, stroke: theme.ink, "stroke-width": 0.8 }, tip));
       if (row.max > row.min) whisker(svg, place(row.min), place(row.max), y, theme);
     }
     if (row.predicted) prediction(svg, place, row, y, Number.isFinite(row.median) ? 12 : 0, theme);
@@ -93,7 +93,7 @@ export function bars(theme, width, { title, rows, lines = [], label }) {
 }
 
 function whisker(svg, from, to, y, theme) {
-  // With a rim of paper, so that it is seen upon its bar.
+  // An outline in the background colour keeps the whisker visible on its bar.
   for (const [color, width] of [[theme.paper, 4], [theme.ink, 1.5]]) {
     svg.append(
       line(from, y, to, y, { stroke: color, "stroke-width": width }),
@@ -106,10 +106,10 @@ function whisker(svg, from, to, y, theme) {
 function prediction(svg, place, row, y, lift, theme) {
   const { low, mid, high } = row.predicted;
   const at = y + lift;
-  const tip = node("title", {}, `${row.name}: ${duration(mid)} predicted, with 80 % between ${duration(low)} and ${duration(high)}`);
+  const tip = node("title", {}, `${row.name}: ${duration(mid)} predicted, 80 % interval ${duration(low)} to ${duration(high)}`);
   if (lift === 0) {
     svg.append(
-      rect(place(low), at - 6, place(high) - place(low), 12, { fill: row.look.color, "fill-opacity": 0.3, stroke: row.look.color }, tip),
+      rect(place(low), at - 6, place(high) - place(low), 12, { fill: row.style.color, "fill-opacity": 0.3, stroke: row.style.color }, tip),
       line(place(mid), at - 9, place(mid), at + 9, { stroke: theme.ink, "stroke-width": 2 }),
     );
     return;
@@ -121,8 +121,8 @@ function prediction(svg, place, row, y, lift, theme) {
 }
 
 /**
- * Lines over time or any other quantity: `series` of `{name, points: [[x, y]], color, dash, mark, step}`.
- * `levels` are horizontal: `{name, at, dash}`; one that is far above everything else is named only.
+ * Draws lines over time or another quantity. `series` has `{name, points: [[x, y]], color, dash, mark, step}`. `levels` are horizontal
+ * lines: `{name, at, dash}`. A level far above the data appears only in the legend.
  */
 export function lines(theme, width, { title, series, levels: all = [], x, y, height = 230, detail }) {
   const shown = series.filter((each) => each.points.length > 0);
@@ -136,7 +136,7 @@ export function lines(theme, width, { title, series, levels: all = [], x, y, hei
   const most = Math.max(highest, ...levels.map((each) => each.at));
   const top = legendHeight(entries, width - 8) + 22;
   const bottom = top + height - 60;
-  // Counts have no fractions: the axis of a chart without events ends at 1.
+  // Counts have no fractions. A chart without events has an axis from 0 to 1.
   const ticks = y.isCount ? Math.min(Math.max(Math.ceil(most), 1), 5) : 5;
   const vertical = linear(0, most || 1, bottom, top, ticks);
   const left = Math.max(...vertical.ticks.map((tick) => widthOf(vertical.text(tick), 11))) + 14;
@@ -183,8 +183,8 @@ const PARTIES = [
 ];
 
 /**
- * What both parties did when: `groups` of `{name, phases: [{party, phase, at_ms}], until}`, each two
- * lanes; `until` is how far a run that goes on has come.
+ * Draws the phases of both parties. `groups` has `{name, phases: [{party, phase, at_ms}], until}`, with two lanes each. `until` is the
+ * elapsed time of a run in progress.
  */
 export function phases(theme, width, { title, groups }) {
   const known = groups.map((group) => ({ ...group, moments: moments(group.phases) }));

@@ -1,12 +1,12 @@
-// Choosing a circuit: built in, with parameters, or a Bristol file of the user's.
+// The choice of a circuit: built in, with parameters, or an uploaded Bristol file.
 
 import { ApiError, get, post, query, upload } from "./api.js";
 import { el, field, fill, put } from "./dom.js";
 import { bytes, count } from "./format.js";
 
 /**
- * Returns the element, `value()` for requests and `use(spec)`; `changed` is called when another
- * circuit is chosen.
+ * Returns the element, `value()` for requests and `isRight()`, which is false for an invalid specification. `changed` is called when
+ * the choice changes.
  */
 export function circuitPicker(options, start, changed) {
   let circuits = [...options.circuits];
@@ -18,14 +18,14 @@ export function circuitPicker(options, start, changed) {
   const parameters = field("Parameters", specification);
   const about = el("div", { class: "about", "aria-live": "polite" });
   const file = el("input", { type: "file", on: { change: () => file.files[0] && send(file.files[0]) } });
-  const said = el("div", { "aria-live": "polite", class: "upload-said" });
+  const notice = el("div", { "aria-live": "polite", class: "upload-said" });
   const element = el(
     "div",
     {},
     field("Circuit", list),
     parameters,
     about,
-    el("details", { class: "upload" }, el("summary", {}, "Upload a circuit of your own"), field("Bristol file", file, `Bristol Fashion or old Bristol, at most ${bytes(options.limits.upload_bytes)}. It stays on the testbed's machine.`), said),
+    el("details", { class: "upload" }, el("summary", {}, "Upload a circuit"), field("Bristol file", file, `Bristol Fashion or old Bristol, at most ${bytes(options.limits.upload_bytes)}. It is stored on the server's machine.`), notice),
   );
 
   function entryOf(spec) {
@@ -75,10 +75,10 @@ export function circuitPicker(options, start, changed) {
 
   async function send(chosen) {
     if (chosen.size > options.limits.upload_bytes) {
-      fill(said, el("p", { class: "notice bad", role: "alert" }, `${chosen.name} has ${bytes(chosen.size)}; at most ${bytes(options.limits.upload_bytes)} are taken.`));
+      fill(notice, el("p", { class: "notice bad", role: "alert" }, `${chosen.name} has ${bytes(chosen.size)}; at most ${bytes(options.limits.upload_bytes)} are allowed.`));
       return;
     }
-    fill(said, el("p", { class: "hint" }, `Reading ${chosen.name} …`));
+    fill(notice, el("p", { class: "hint" }, `Reading ${chosen.name} …`));
     try {
       const circuit = await upload(`/api/circuits${query({ name: chosen.name.slice(0, 80) })}`, chosen);
       circuits = [...circuits.filter((each) => each.example !== circuit.example), circuit];
@@ -86,18 +86,18 @@ export function circuitPicker(options, start, changed) {
       value = circuit.example;
       isRight = true;
       draw();
-      fill(said, el("p", { class: "notice good" }, `${circuit.label} is chosen: ${count(circuit.and_gates)} AND gates.`));
+      fill(notice, el("p", { class: "notice good" }, `${circuit.label} is selected: ${count(circuit.and_gates)} AND gates.`));
       changed();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      fill(said, el("p", { class: "notice bad", role: "alert" }, `${chosen.name}: ${error.message}`));
+      fill(notice, el("p", { class: "notice bad", role: "alert" }, `${chosen.name}: ${error.message}`));
     }
     file.value = "";
   }
 
   draw();
   if (!entryOf(value) || entryOf(value).example !== value) inspect(value);
-  // Another browser may have brought circuits since the page was opened.
+  // Another browser may have uploaded circuits since this page was opened.
   get("/api/circuits").then((found) => {
     circuits = found.circuits;
     options.circuits = circuits;

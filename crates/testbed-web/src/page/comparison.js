@@ -1,4 +1,4 @@
-// Transports side by side under the same conditions, and the physical limit.
+// The comparison of transports under equal conditions, with the physical limit.
 
 import { bars } from "./charts.js";
 import { el, fill, table } from "./dom.js";
@@ -6,12 +6,12 @@ import { fileButton, fileName } from "./download.js";
 import { figure } from "./figure.js";
 import { bytes, count, digits, duration, more, plural, rate, times } from "./format.js";
 import { columnsExplained } from "./glossary.js";
-import { lookOf } from "./look.js";
+import { styleOf } from "./theme.js";
 import { isOther, named } from "./marks.js";
 
 const COLUMNS = ["Transport", "Runs", "Total", "Run time", "× limit", "On the wire, up", "Excess", "Lost packets", "Retransmitted (TCP)", "Payload rate", "CPU"];
 
-/** Shows comparisons: `element`, `show(answer)` as often as there is news, and `end()`. */
+/** Returns the element of a comparison, `show(answer)`, which updates it, and `end()`. */
 export function comparisonView() {
   const element = el("div", { class: "comparison" });
   let shown = new Map();
@@ -29,7 +29,7 @@ export function comparisonView() {
       }
       for (const view of before.values()) view.end();
       const views = [...shown.values()].map((view) => view.element);
-      // What stays must not be taken out and put in again: that closes its lists of numbers.
+      // Elements are replaced only if they changed: replacing them would close their open details.
       if (views.length !== element.children.length || views.some((view, number) => element.children[number] !== view)) fill(element, views);
     },
     end() {
@@ -49,7 +49,7 @@ function groupView() {
 
   const total = figure({
     title: "Total time",
-    note: "From the first packet to the output: connecting and handshake included.",
+    note: "From the first packet to the output, including connecting and the handshake.",
     name: () => `${stem()}-total-time`,
     draw: (colors, width) =>
       bars(colors, width, {
@@ -57,25 +57,25 @@ function groupView() {
         label: "total time",
         rows: measured().map((row) => ({
           name: row.transport,
-          look: lookOf(row.transport, colors),
+          style: styleOf(row.transport, colors),
           ...row.total_ms,
           predicted: predictedOf(row),
         })),
       }),
     numbers: () => ({
-      head: ["transport", "median", "least", "most", "predicted", "80 % between"],
+      head: ["transport", "median", "minimum", "maximum", "predicted", "80 % interval"],
       rows: measured().map((row) => [
         row.transport,
         ...["median", "min", "max"].map((key) => duration(row.total_ms[key])),
         duration((row.predicted_s ?? NaN) * 1e3),
-        predictedOf(row) ? `${duration(row.predicted_low_s * 1e3)} and ${duration(row.predicted_high_s * 1e3)}` : "–",
+        predictedOf(row) ? `${duration(row.predicted_low_s * 1e3)} to ${duration(row.predicted_high_s * 1e3)}` : "–",
       ]),
       numeric: [1, 2, 3, 4, 5],
     }),
   });
   const run = figure({
     title: "Run time and the physical limit",
-    note: "From connected to the output. The limit is the protocol's round trips and its bytes at the rate of the path, one after the other; the floor is what nothing beats.",
+    note: "From the established connection to the output. The limit is the time of the protocol's round trips plus that of its bytes at the rate of the path. The floor is a lower bound: the longer of the two.",
     name: () => `${stem()}-run-time`,
     draw: (colors, width) =>
       bars(colors, width, {
@@ -83,11 +83,11 @@ function groupView() {
         label: "run time",
         rows: measured()
           .filter((row) => row.runtime_ms)
-          .map((row) => ({ name: row.transport, look: lookOf(row.transport, colors), ...row.runtime_ms })),
+          .map((row) => ({ name: row.transport, style: styleOf(row.transport, colors), ...row.runtime_ms })),
         lines: limitLines(group.limit),
       }),
     numbers: () => ({
-      head: ["transport", "median", "least", "most", "times the limit"],
+      head: ["transport", "median", "minimum", "maximum", "times the limit"],
       rows: measured()
         .filter((row) => row.runtime_ms)
         .map((row) => [row.transport, ...["median", "min", "max"].map((key) => duration(row.runtime_ms[key])), times(row.ratio)]),
@@ -114,7 +114,7 @@ function groupView() {
   };
 }
 
-const title = (group) => `${group.circuit_label ?? group.circuit} ${group.scheme} on ${group.scenario}${group.batch > 1 ? `, ${count(group.batch)} at once` : ""}${group.encrypted ? "" : ", plaintext"}`;
+const title = (group) => `${group.circuit_label ?? group.circuit} ${group.scheme} on ${group.scenario}${group.batch > 1 ? `, batch of ${count(group.batch)}` : ""}${group.encrypted ? "" : ", plaintext"}`;
 
 function predictedOf(row) {
   if (!Number.isFinite(row.predicted_s)) return null;
@@ -129,19 +129,19 @@ function limitLines(limit) {
   return lines;
 }
 
-/** What came of it, in words. */
+/** Returns a sentence with the fastest transport and the chooser's pick. */
 function verdict(group) {
   const best = group.rows.find((row) => row.transport === group.best && row.total_ms);
   if (!best) {
     const failed = group.rows.reduce((sum, row) => sum + row.failed + row.cut_off, 0);
-    return failed ? `Nothing was measured: ${plural(failed, "run")} failed.` : "Nothing has been measured yet.";
+    return failed ? `No result: ${plural(failed, "run")} failed.` : "No results yet.";
   }
   const isAlone = group.rows.filter((row) => row.total_ms).length === 1;
-  const words = [el("strong", {}, isAlone ? `${best.transport} alone was measured` : `${best.transport} was fastest`), `: ${duration(best.total_ms.median)} in all (median of ${best.runs - best.failed - best.cut_off})`];
+  const words = [el("strong", {}, isAlone ? `Only ${best.transport} was measured` : `${best.transport} was fastest`), `: ${duration(best.total_ms.median)} in total (median of ${best.runs - best.failed - best.cut_off})`];
   if (Number.isFinite(best.ratio) && best.runtime_ms) words.push(`, of which ${duration(best.runtime_ms.median)} once connected, ${times(best.ratio)} the physical limit`);
-  words.push(group.best_is_clear || isAlone ? ". " : ". Its runs overlap with those of others: repeat more often to be sure. ");
+  words.push(group.best_is_clear || isAlone ? ". " : ". Its times overlap with those of others: more repetitions may decide. ");
   const pick = group.rows.find((row) => row.transport === group.pick && row.total_ms);
-  if (group.pick === group.best) words.push("The chooser picks it, too.");
+  if (group.pick === group.best) words.push("The chooser picks it too.");
   else if (pick) words.push(`The chooser picks ${group.pick}, which took ${more(pick.total_ms.median / best.total_ms.median)} more.`);
   else if (group.pick) words.push(`The chooser picks ${group.pick}, which was not run.`);
   return words;
@@ -183,7 +183,7 @@ function actions(group, stem) {
   );
 }
 
-/** The address of the form with these conditions. */
+/** Returns the address of the form, filled in with these conditions. */
 function againLink(group) {
   const fields = new URLSearchParams({ circuit: group.circuit, scheme: group.scheme, batch: group.batch, encrypted: group.encrypted, transports: group.rows.map((row) => row.transport).join(" ") });
   const [preset, ...sets] = group.scenario.split(",");

@@ -1,8 +1,8 @@
-// Building elements. Everything that is shown goes in as text: nothing here parses HTML.
+// Helpers that build elements. All content is inserted as text; nothing here parses HTML.
 
 /**
- * Makes an element. Attributes that are null, undefined or false are left out, true ones are empty;
- * `on` holds listeners, `data` becomes data-* attributes. Children that are null or false are left out.
+ * Creates an element. Attributes that are null, undefined or false are omitted; true becomes an empty attribute. `on` has listeners and
+ * `data` has data-* attributes. Children that are null or false are omitted.
  */
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -22,7 +22,7 @@ export function el(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Appends children; strings and numbers become text. */
+/** Appends children. Strings and numbers become text nodes. */
 export function put(parent, ...children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
@@ -39,13 +39,13 @@ export function fill(parent, ...children) {
 
 let identifiers = 0;
 
-/** Returns an id that no other element has. */
+/** Returns an id that is unique in the page. */
 export function fresh(stem) {
   identifiers += 1;
   return `${stem}-${identifiers}`;
 }
 
-/** A field with its label above and, below, what is to be known about it. */
+/** Returns a field with its label and an optional hint below. */
 export function field(label, control, note) {
   control.id ||= fresh("field");
   const hint = note ? el("p", { class: "hint", id: fresh("hint") }, note) : null;
@@ -53,7 +53,7 @@ export function field(label, control, note) {
   return el("div", { class: "field" }, el("label", { for: control.id }, label), control, hint);
 }
 
-/** A list to choose one of; options are strings or [value, text] pairs. */
+/** Returns a select element. Options are strings or [value, text] pairs. */
 export function select(options, chosen, attributes = {}) {
   const control = el("select", attributes);
   for (const option of options) {
@@ -63,7 +63,7 @@ export function select(options, chosen, attributes = {}) {
   return control;
 }
 
-/** A group of buttons of which one is pressed. */
+/** Returns a group of radio buttons that look like a switch. */
 export function switcher(legend, options, chosen, pick) {
   const name = fresh("switch");
   return el(
@@ -83,7 +83,7 @@ export function switcher(legend, options, chosen, pick) {
   );
 }
 
-/** A message with the server's words. */
+/** Returns an error message, with a button if `retry` is given. */
 export function failure(message, retry) {
   return el(
     "div",
@@ -93,12 +93,12 @@ export function failure(message, retry) {
   );
 }
 
-/** What stands where there is nothing yet: what it would be, and what to do. */
+/** Returns a placeholder for an empty list, with a suggestion what to do. */
 export function empty(title, ...more) {
   return el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), more);
 }
 
-/** A table with a hint where it is wider than its place; `rows` are lists of texts or elements, `numeric` the columns of numbers. */
+/** Returns a table with a hint to scroll if it is too wide. `rows` has lists of texts or elements; `numeric` has the indices of number columns. */
 export function table(caption, head, rows, numeric = []) {
   const cell = (tag, content, column, more = {}) =>
     el(tag, { class: numeric.includes(column) ? "number" : null, ...more }, content);

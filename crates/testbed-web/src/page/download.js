@@ -1,4 +1,4 @@
-// Files for the user.
+// Downloads: saving files on the user's machine.
 
 import { file } from "./api.js";
 import { el } from "./dom.js";
@@ -10,31 +10,31 @@ export function save(name, blob) {
   document.body.append(link);
   link.click();
   link.remove();
-  // The browser has taken it up by then.
+  // By then the browser has started the download.
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** A button that saves a file of the server; an error is shown beside it. */
+/** Returns a button that downloads a file of the server, and an element for its errors. */
 export function fileButton(label, path, name, attributes = {}) {
   const button = el("button", { type: "button", ...attributes, on: { click: run } }, label);
-  const said = el("span", { class: "bad-text", role: "alert" });
-  return [button, said];
+  const notice = el("span", { class: "bad-text", role: "alert" });
+  return [button, notice];
 
   async function run() {
     button.disabled = true;
-    said.textContent = "";
+    notice.textContent = "";
     try {
       save(name, await file(path));
     } catch (error) {
-      // A connection that breaks while the file arrives has an error of its own.
-      said.textContent = error.message;
+      // This also shows the error of a connection that breaks during the download.
+      notice.textContent = error.message;
     } finally {
       button.disabled = false;
     }
   }
 }
 
-/** A name that every file system takes. */
+/** Joins parts to a file name that is valid on all file systems. */
 export function fileName(...parts) {
   return parts
     .join("-")

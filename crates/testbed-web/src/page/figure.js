@@ -1,16 +1,14 @@
-// A chart on the page: drawn anew for its width and colours, with its numbers as a table, and saved
-// as SVG or PNG.
+// A chart with its title and its numbers as a table. It is redrawn when width or theme change, and can be saved as SVG or PNG.
 
 import { el, fill, table } from "./dom.js";
-import { LIGHT, onTheme, theme } from "./look.js";
+import { LIGHT, onTheme, theme } from "./theme.js";
 import { save } from "./download.js";
 
 const EXPORT_WIDTH = 900;
 
 /**
- * Shows a chart. `draw(theme, width)` returns an SVG element, `name()` the stem of its files, and
- * `numbers()`, if given, `{head, rows, numeric}`. Returns the element, `update()` to draw it again, and `end()` for when it
- * is no longer shown.
+ * Shows a chart. `draw(theme, width)` returns an SVG element and `name()` the stem of file names. `numbers()`, if given, returns
+ * `{head, rows, numeric}`. Returns the element, `update()`, which redraws it, and `end()`, to be called when it is removed.
  */
 export function figure({ title, note, name, draw, numbers }) {
   const place = el("div", { class: "chart" });

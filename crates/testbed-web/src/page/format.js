@@ -1,6 +1,6 @@
-// Numbers with their units, for people.
+// Formatting of numbers with their units.
 
-/** Three significant digits, grouped, without an exponent. */
+/** Formats a number with three significant digits, grouped and without an exponent. */
 export function digits(value, significant = 3) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
@@ -12,7 +12,7 @@ export function count(value) {
   return Number.isFinite(value) ? Math.round(value).toLocaleString("en") : "–";
 }
 
-/** Milliseconds as ms, s, min or h. */
+/** Formats milliseconds as µs, ms, s, min or h. */
 export function duration(ms) {
   if (!Number.isFinite(ms)) return "–";
   if (ms !== 0 && ms < 0.1) return `${digits(ms * 1000)} µs`;
@@ -30,7 +30,7 @@ export function bytes(value) {
   return `${digits(value / 1e9)} GB`;
 }
 
-/** Mbit/s as kbit/s, Mbit/s or Gbit/s; nothing means that there is no bottleneck. */
+/** Formats Mbit/s as kbit/s, Mbit/s or Gbit/s. A null rate means no bottleneck. */
 export function rate(mbit) {
   if (mbit === null || mbit === undefined) return "no limit";
   if (mbit < 1) return `${digits(mbit * 1e3)} kbit/s`;
@@ -38,12 +38,12 @@ export function rate(mbit) {
   return `${digits(mbit / 1e3)} Gbit/s`;
 }
 
-/** A probability as percent. */
+/** Formats a probability in percent. */
 export function percent(fraction) {
   return `${digits(fraction * 100)} %`;
 }
 
-/** By how much a ratio is above 1, as percent. */
+/** Formats the excess of a ratio over 1 in percent. */
 export function more(ratio) {
   return `${digits((ratio - 1) * 100, 2)} %`;
 }
@@ -52,7 +52,7 @@ export function times(ratio) {
   return Number.isFinite(ratio) ? `${digits(ratio)} ×` : "–";
 }
 
-/** A moment since 1970 in milliseconds, as local date and time. */
+/** Formats a Unix time in milliseconds as local date and time. */
 export function moment(ms) {
   const date = new Date(ms);
   const two = (number) => String(number).padStart(2, "0");

@@ -1,42 +1,42 @@
-// What the terms of the page mean.
+// Explanations of the terms on the page.
 
 import { el } from "./dom.js";
 
-/** A line for each transport and scheme, by name. */
+/** A line of explanation for each transport and scheme. */
 export const TRANSPORTS = {
-  auto: "measures the path, then takes the one of the others that is predicted to be fastest",
+  auto: "measures the path, then uses the transport with the least predicted time",
   tcp: "one TCP connection with TLS",
-  "tcp-striped": "several TCP connections side by side, with TLS",
-  quic: "QUIC, which is encrypted and runs over UDP",
-  rudp: "reliable UDP of this project, with forward error correction",
-  udp: "UDP without retransmission, for links that lose nothing",
+  "tcp-striped": "several parallel TCP connections with TLS",
+  quic: "QUIC (RFC 9000), which is encrypted and runs over UDP",
+  rudp: "this project's reliable UDP, with forward error correction",
+  udp: "UDP without retransmission, for links without loss",
 };
 export const SCHEMES = {
   "half-gates": "32 bytes for each AND gate",
-  "fixed-key": "half gates with one public AES key: faster, with a weaker assumption",
-  "three-halves": "24.6 bytes for each AND gate, more computing",
-  prf: "XOR gates cost bytes too; the weakest assumption of all",
+  "fixed-key": "half gates with one public AES key: faster, but needs a stronger assumption on AES",
+  "three-halves": "24.6 bytes for each AND gate, with more computation",
+  prf: "XOR gates cost bytes too; needs only a pseudorandom function",
 };
 
-/** The columns of tables, by heading. */
+/** Explanations of table columns, by heading. */
 const COLUMNS = {
-  Total: "Time from the first packet to the output: connecting, handshake and choice of the transport included.",
-  "Run time": "Time from both parties being connected to the output.",
-  "× limit": "Run time divided by the physical limit: the protocol's round trips and its bytes at the rate of the path, one after the other.",
-  "On the wire, up": "Bytes that the garbler sent, with headers and retransmissions.",
-  Excess: "Bytes on the wire in excess of the protocol's messages.",
-  "Lost packets": "Packets that the path lost, both ways, a full queue included.",
-  Lost: "Packets that the path lost, both ways, a full queue included.",
-  "Retransmitted (TCP)": "Segments that TCP sent again; other transports do not count them.",
+  Total: "Time from the first packet to the output, including connecting, the handshake and the choice of the transport.",
+  "Run time": "Time from the established connection to the output.",
+  "× limit": "Run time divided by the physical limit: the time of the protocol's round trips plus that of its bytes at the rate of the path.",
+  "On the wire, up": "Bytes that the garbler sent, including headers and retransmissions.",
+  Excess: "Bytes on the wire beyond the protocol's messages, in percent.",
+  "Lost packets": "Packets lost in both directions, including drops at a full queue.",
+  Lost: "Packets lost in both directions, including drops at a full queue.",
+  "Retransmitted (TCP)": "Segments that TCP retransmitted; other transports do not count them.",
   "Payload rate": "The protocol's bytes divided by the run time.",
-  CPU: "Processor time of both parties.",
+  CPU: "Processor time of both parties together.",
 };
 
-/** The actions of the history. */
+/** Explanations of the actions of the history. */
 const ACTIONS = {
-  Overlay: "Shows these runs side by side and in common charts.",
-  "JSON, CSV": "Save the figures of these runs.",
-  Rows: "Saves the complete records as JSON Lines, which “transpute testbed report” reads.",
+  Overlay: "Compares these runs in tables and common charts.",
+  "JSON, CSV": "Saves the results of these runs.",
+  Records: "Saves the complete records as JSON Lines, which “transpute testbed report” reads.",
   Charts: "Draws the charts of “transpute testbed report”, as SVG and PNG.",
 };
 
@@ -44,7 +44,7 @@ function folded(summary, entries) {
   return el("details", { class: "glossary" }, el("summary", {}, summary), el("dl", { class: "facts" }, entries.map(([term, meaning]) => [el("dt", {}, term), el("dd", {}, meaning)])));
 }
 
-/** Explains those of these headings that need it. */
+/** Returns explanations of the given headings that have one. */
 export const columnsExplained = (headings) => folded("What the columns mean", headings.filter((heading) => COLUMNS[heading]).map((heading) => [heading, COLUMNS[heading]]));
 
 export const actionsExplained = () => folded("What the actions do", Object.entries(ACTIONS));

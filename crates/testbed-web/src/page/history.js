@@ -1,4 +1,4 @@
-// All runs: filtered, paged, chosen to be overlaid, exported or deleted.
+// The history: a list of runs to filter, overlay, export and delete.
 
 import { ApiError, exact, get, query as queryOf, remove } from "./api.js";
 import { el, empty, field, fill } from "./dom.js";
@@ -9,9 +9,9 @@ import { transportOf } from "./marks.js";
 import { summary } from "./scenario.js";
 
 const PAGE = 50;
-const PAUSE_MS = 250;
-/** More numbers than these do not fit into an address. */
-const MOST_CHOSEN = 300;
+const DEBOUNCE_MS = 250;
+/** Maximum number of selected runs: their numbers have to fit into an address. */
+const MAX_SELECTED = 300;
 
 const FACETS = [
   ["circuit", "circuits", "Circuit"],
@@ -21,7 +21,7 @@ const FACETS = [
   ["state", "states", "State"],
   ["kind", "kinds", "Kind"],
 ];
-// How a range is typed: its unit, and the value of the interface for one of it.
+// The unit in which a range is typed, and the factor to the unit of the HTTP interface.
 const RANGES = [
   ["rtt", "Round-trip time", "ms", 1],
   ["loss", "Loss", "%", 0.01],
@@ -34,7 +34,7 @@ export async function show(page, { query, isShown }) {
   const filters = Object.fromEntries([...query].filter(([name]) => name !== "order"));
   let order = query.get("order") === "oldest" ? "oldest" : "newest";
   const chosen = new Set();
-  // Where each page began that was left by “next”.
+  // The cursors of the earlier pages.
   let before = [];
   let cursor = null;
   let answer = { runs: [], next: null, total: 0 };
@@ -46,14 +46,14 @@ export async function show(page, { query, isShown }) {
   const chips = el("p", { class: "chips" });
   const text = el("input", { type: "search", value: filters.q ?? "", placeholder: "part of a name or an error", on: { input: () => set("q", text.value.trim()) } });
   const total = el("p", { class: "total", role: "status" });
-  const said = el("div", { "aria-live": "assertive" });
+  const notice = el("div", { "aria-live": "assertive" });
   const list = el("div", { class: "history" });
-  const actions = el("div", { class: "toolbar", role: "toolbar", "aria-label": "What to do with these runs" });
+  const actions = el("div", { class: "toolbar", role: "toolbar", "aria-label": "Actions for these runs" });
   const charts = el("div");
   const pager = el("div", { class: "pager" });
   const dialog = el("dialog", { "aria-label": "Delete runs" });
 
-  fill(page, el("h1", {}, "History"), el("div", { class: "card" }, el("div", { class: "search" }, field("Search", text)), facets, ranges, chips), said, el("div", { class: "list-head" }, total, actions), actionsExplained(), charts, list, pager, dialog);
+  fill(page, el("h1", {}, "History"), el("div", { class: "card" }, el("div", { class: "search" }, field("Search", text)), facets, ranges, chips), notice, el("div", { class: "list-head" }, total, actions), actionsExplained(), charts, list, pager, dialog);
   await load();
   return () => clearTimeout(timer);
 
@@ -61,14 +61,14 @@ export async function show(page, { query, isShown }) {
     if (value === "" || value === null) delete filters[name];
     else filters[name] = value;
     clearTimeout(timer);
-    timer = setTimeout(restart, PAUSE_MS);
+    timer = setTimeout(restart, DEBOUNCE_MS);
   }
 
   function restart() {
     before = [];
     cursor = null;
     fill(charts);
-    // A reload shows the same; going back leaves the history.
+    // A reload shows the same list, and the back button leaves the history.
     window.history.replaceState(null, "", `#/history${queryOf({ ...filters, order: order === "newest" ? "" : order })}`);
     load();
   }
@@ -83,17 +83,17 @@ export async function show(page, { query, isShown }) {
       ]);
       if (mine !== turn || !isShown()) return;
       answer = found;
-      fill(said);
+      fill(notice);
       drawFacets(of);
       draw();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      fill(said, el("p", { class: "notice bad", role: "alert" }, error.message));
+      fill(notice, el("p", { class: "notice bad", role: "alert" }, error.message));
     }
   }
 
   function drawFacets(of) {
-    // Whoever is at one of the lists stays there.
+    // The focused list keeps the focus.
     const focused = document.activeElement?.name;
     fill(
       facets,
@@ -187,7 +187,7 @@ export async function show(page, { query, isShown }) {
   }
 
   function runList() {
-    const all = el("input", { type: "checkbox", "aria-label": "Choose all runs of this page", checked: answer.runs.every((run) => chosen.has(run.id)) });
+    const all = el("input", { type: "checkbox", "aria-label": "Select all runs of this page", checked: answer.runs.every((run) => chosen.has(run.id)) });
     all.addEventListener("change", () => {
       for (const run of answer.runs) {
         if (all.checked) chosen.add(run.id);
@@ -220,7 +220,7 @@ export async function show(page, { query, isShown }) {
   function line(run) {
     const box = el("input", {
       type: "checkbox",
-      "aria-label": `Choose run ${run.id}`,
+      "aria-label": `Select run ${run.id}`,
       checked: chosen.has(run.id),
       on: {
         change: () => {
@@ -247,13 +247,13 @@ export async function show(page, { query, isShown }) {
     );
   }
 
-  /** What the actions are about: the chosen runs, or all that match. */
+  /** Returns the filters of the actions: the selected runs, or all that match. */
   function scope() {
     return chosen.size ? { ids: [...chosen].sort((a, b) => a - b).join(",") } : filters;
   }
 
   function drawActions() {
-    const isTooMany = chosen.size > MOST_CHOSEN;
+    const isTooMany = chosen.size > MAX_SELECTED;
     const of = chosen.size ? `${count(chosen.size)} chosen` : `all ${count(answer.total)}`;
     const nothing = answer.total === 0 && chosen.size === 0;
     const button = (label, run, attributes = {}) => el("button", { type: "button", disabled: nothing || isTooMany, on: { click: run }, ...attributes }, label);
@@ -265,12 +265,12 @@ export async function show(page, { query, isShown }) {
       button("Overlay", () => (location.hash = `#/compare${queryOf(scope())}`)),
       exported("JSON", "json"),
       exported("CSV", "csv"),
-      exported("Rows", "jsonl", { title: "One JSON object a line for each run, as “transpute testbed report” reads them" }),
+      exported("Records", "jsonl", { title: "JSON Lines for “transpute testbed report”: one object per run" }),
       button("Charts", listCharts, { title: "The charts of “transpute testbed report”, as SVG and PNG" }),
       button("Delete", confirmDeletion, { class: "danger" }),
       chosen.size > 0 &&
         button(
-          "Choose none",
+          "Clear selection",
           () => {
             chosen.clear();
             for (const box of list.querySelectorAll("input")) box.checked = false;
@@ -278,7 +278,7 @@ export async function show(page, { query, isShown }) {
           },
           { class: "quiet", disabled: false },
         ),
-      isTooMany && el("span", { class: "bad-text" }, `At most ${MOST_CHOSEN} at once; use the filters for more.`),
+      isTooMany && el("span", { class: "bad-text" }, `At most ${MAX_SELECTED} can be selected; use filters for more.`),
     );
     if (focused) [...actions.querySelectorAll("button")].find((each) => each.textContent === focused)?.focus();
   }
@@ -294,7 +294,7 @@ export async function show(page, { query, isShown }) {
           "section",
           { class: "card" },
           el("h2", {}, "Charts of the report"),
-          figures.length === 0 && el("p", {}, "There is nothing to draw of these runs."),
+          figures.length === 0 && el("p", {}, "No chart can be drawn from these runs."),
           el("ul", { class: "chart-list" }, figures.map(({ name, title }) => el("li", {}, el("span", {}, title), link(name, "svg"), link(name, "png")))),
         ),
       );
@@ -309,8 +309,8 @@ export async function show(page, { query, isShown }) {
     const error = el("div", { "aria-live": "assertive" });
     const yes = el("button", { type: "button", class: "danger", on: { click: carryOut } }, `Delete ${plural(number, "run")}`);
     const no = el("button", { type: "button", autofocus: true, on: { click: () => dialog.close() } }, "Keep them");
-    const which = isOfChosen ? `the ${plural(number, "run")} that you chose` : Object.keys(filters).length ? `all ${plural(number, "run")} that match the filters` : `all ${plural(number, "run")}, the whole history`;
-    fill(dialog, el("h2", {}, "Delete runs"), el("p", {}, `This deletes ${which}. It cannot be undone; export them first if they may be needed.`), error, el("div", { class: "buttons" }, no, yes));
+    const which = isOfChosen ? `the ${plural(number, "run")} that you selected` : Object.keys(filters).length ? `all ${plural(number, "run")} that match the filters` : `all ${plural(number, "run")}, the whole history`;
+    fill(dialog, el("h2", {}, "Delete runs"), el("p", {}, `This deletes ${which}. This cannot be undone. Export runs that you may need.`), error, el("div", { class: "buttons" }, no, yes));
     dialog.showModal();
 
     async function carryOut() {

@@ -1,9 +1,9 @@
-// One job: watched while it runs, its comparison as it grows, and what became of it.
+// The view of one job: its progress, the current run, the comparison and the list of runs.
 
 import { ApiError, get, listen, remove } from "./api.js";
 import { phases } from "./charts.js";
 import { comparisonView } from "./comparison.js";
-import { linkRates, lossFigure, processorFigure, putCourse, rateChart, sides, MOST } from "./course.js";
+import { linkRates, lossFigure, processorFigure, showTimelines, rateChart, sides, MAX_RUNS } from "./timelines.js";
 import { el, empty, fill, table } from "./dom.js";
 import { figure } from "./figure.js";
 import { bytes, count, digits, duration, moment, plural } from "./format.js";
@@ -11,8 +11,9 @@ import { columnsExplained } from "./glossary.js";
 import { named, transportOf } from "./marks.js";
 
 const ENDED = ["done", "failed", "cancelled", "interrupted"];
-/** How often live charts are drawn at most, in milliseconds. */
+/** Minimum time between two updates of the live charts, in milliseconds. */
 const DRAW_MS = 200;
+/** Delay between a completed run and the update of the comparison, in milliseconds. */
 const COMPARE_MS = 700;
 
 const COLUMNS = ["Run", "Transport", "State", "Total", "Run time", "On the wire, up", "Lost", "Retransmitted (TCP)", "CPU"];
@@ -26,7 +27,7 @@ const STATES = {
   interrupted: "interrupted",
 };
 
-/** A state as a badge: with its word, so that its colour is not needed. */
+/** Returns a state as a badge. The text makes it readable without colour. */
 export const badge = (state) => el("span", { class: `state ${state}` }, STATES[state] ?? state);
 
 export async function show(page, { rest }) {
@@ -38,29 +39,29 @@ export async function show(page, { rest }) {
   let stop = () => {};
 
   const state = el("span");
-  const progress = el("progress", { max: "1", value: "0", "aria-label": "Runs that are over" });
+  const progress = el("progress", { max: "1", value: "0", "aria-label": "Completed runs" });
   const words = el("p", { class: "progress-words", role: "status" });
   const cancel = el("button", { type: "button", class: "danger", on: { click: cancelJob } }, "Cancel");
   const again = el("a", { class: "button", hidden: true }, "Change and run again");
-  const said = el("div", { "aria-live": "assertive" });
+  const notice = el("div", { "aria-live": "assertive" });
   const connection = el("div", { "aria-live": "polite" });
   const live = liveView();
   const liveSection = el("section", { class: "card", hidden: true }, live.heading, live.element);
   const comparison = comparisonView();
-  const comparisonSaid = el("div", { "aria-live": "polite" });
-  const comparisonSection = el("section", { class: "results" }, el("h2", { hidden: !isRuns }, "Comparison"), comparisonSaid, comparison.element);
-  const course = el("div");
-  const courseSection = el("section", { hidden: true }, el("h2", {}, "Course of the first runs"), course);
+  const comparisonNotice = el("div", { "aria-live": "polite" });
+  const comparisonSection = el("section", { class: "results" }, el("h2", { hidden: !isRuns }, "Comparison"), comparisonNotice, comparison.element);
+  const timelines = el("div");
+  const timelineSection = el("section", { hidden: true }, el("h2", {}, "Timelines of the first runs"), timelines);
   const list = el("div");
   fill(
     page,
     el("div", { class: "title-row" }, el("h1", {}, job.label), state),
     el("div", { class: "progress-row" }, progress, words, el("div", { class: "buttons" }, cancel, again)),
-    said,
+    notice,
     connection,
     liveSection,
     comparisonSection,
-    courseSection,
+    timelineSection,
     el("section", {}, el("h2", {}, "Runs"), list, columnsExplained(COLUMNS)),
   );
   showJob();
@@ -69,12 +70,12 @@ export async function show(page, { rest }) {
   if (isRuns) await compare();
 
   let timer = 0;
-  let endCourse = () => {};
+  let endTimelines = () => {};
   const close = listen(id, {
     open: () => fill(connection),
     lost: (isGone) => {
       if (ENDED.includes(job.state)) return;
-      fill(connection, el("p", { class: "notice warn" }, isGone ? "The connection to the server is lost. Load the page again to go on watching; the job goes on." : "The connection to the server is interrupted; trying again …"));
+      fill(connection, el("p", { class: "notice warn" }, isGone ? "The connection to the server is lost. Reload the page to continue watching; the job continues." : "The connection to the server is interrupted; trying again …"));
     },
     job: (news) => {
       job = news;
@@ -98,7 +99,7 @@ export async function show(page, { rest }) {
   stop = () => {
     close();
     clearTimeout(timer);
-    endCourse();
+    endTimelines();
     live.end();
     comparison.end();
   };
@@ -116,7 +117,7 @@ export async function show(page, { rest }) {
       job = await get(`/api/jobs/${id}`);
       await fetchRunsOfJob();
     } catch (error) {
-      fill(said, el("p", { class: "notice bad", role: "alert" }, error.message));
+      fill(notice, el("p", { class: "notice bad", role: "alert" }, error.message));
     }
     showJob();
     showRuns();
@@ -127,8 +128,8 @@ export async function show(page, { rest }) {
     for (const run of [...runs.values()].sort((a, b) => a.id - b.id)) {
       if (run.state === "ok" && !firsts.has(run.transport)) firsts.set(run.transport, run.id);
     }
-    courseSection.hidden = firsts.size === 0;
-    if (firsts.size) endCourse = putCourse(course, [...firsts.values()].slice(0, MOST));
+    timelineSection.hidden = firsts.size === 0;
+    if (firsts.size) endTimelines = showTimelines(timelines, [...firsts.values()].slice(0, MAX_RUNS));
   }
 
   async function fetchRunsOfJob() {
@@ -139,12 +140,12 @@ export async function show(page, { rest }) {
   async function compare() {
     try {
       const answer = await get(`/api/jobs/${id}/comparison`);
-      fill(comparisonSaid);
+      fill(comparisonNotice);
       if (answer.groups.length) comparison.show(answer);
-      else fill(comparison.element, empty(ENDED.includes(job.state) ? "Nothing was measured." : "The comparison appears with the first run that is over."));
+      else fill(comparison.element, empty(ENDED.includes(job.state) ? "No results." : "The comparison appears after the first run."));
     } catch (error) {
-      // Such as of more runs than are compared: what was shown before stays.
-      fill(comparisonSaid, el("p", { class: "notice warn" }, error.message));
+      // For example, too many runs to compare: the last comparison stays.
+      fill(comparisonNotice, el("p", { class: "notice warn" }, error.message));
     }
   }
 
@@ -162,18 +163,18 @@ export async function show(page, { rest }) {
     const left = Number.isFinite(job.remaining_s) && !isOver ? `, about ${duration(job.remaining_s * 1e3)} left` : "";
     const waiting = job.state === "queued" ? ` Waiting: number ${job.position} in the queue.` : "";
     const when = isOver ? ` Started ${moment(job.started_unix_ms ?? job.created_unix_ms)}.` : "";
-    fill(words, `${count(job.done)} of ${plural(job.total, "run")} over${failed}${took}${left}.${waiting}${when}`);
-    fill(said, job.error && el("p", { class: "notice bad" }, job.error));
+    fill(words, `${count(job.done)} of ${plural(job.total, "run")} completed${failed}${took}${left}.${waiting}${when}`);
+    fill(notice, job.error && el("p", { class: "notice bad" }, job.error));
   }
 
   function showRuns() {
     const all = [...runs.values()].sort((a, b) => a.id - b.id);
     if (all.length === 0) {
-      fill(list, empty(ENDED.includes(job.state) ? "No run was finished." : "No run is over yet."));
+      fill(list, empty(ENDED.includes(job.state) ? "No run has completed." : "No run has completed yet."));
       return;
     }
     const most = 200;
-    fill(list, runTable(all.slice(0, most)), job.total > most && el("p", {}, el("a", { href: `#/history?job=${id}` }, "All of them in the history")));
+    fill(list, runTable(all.slice(0, most)), job.total > most && el("p", {}, el("a", { href: `#/history?job=${id}` }, "All runs in the history")));
   }
 
   async function cancelJob() {
@@ -183,12 +184,12 @@ export async function show(page, { rest }) {
       showJob();
     } catch (error) {
       cancel.disabled = false;
-      fill(said, el("p", { class: "notice bad", role: "alert" }, error.message));
+      fill(notice, el("p", { class: "notice bad", role: "alert" }, error.message));
     }
   }
 }
 
-/** The address of the form with what a job was asked for. */
+/** Returns the address of the form, filled in with the request of a job. */
 function againLink(request) {
   const { preset, set = {}, toml } = request.scenario ?? {};
   if (request.kind === "programs") return `#/programs?${new URLSearchParams({ a: request.a, b: request.b, label: request.label ?? "", ...(preset && { preset }) })}`;
@@ -206,7 +207,7 @@ function againLink(request) {
   return `#/new?${fields}`;
 }
 
-/** Runs in a table, each with a link to its page. */
+/** Returns a table of runs with links to them. */
 export function runTable(runs) {
   const rows = runs.map((run) => [
     el("a", { href: `#/run/${run.id}` }, `Run ${run.id}`),
@@ -222,7 +223,7 @@ export function runTable(runs) {
   return table("Runs", COLUMNS, rows, [3, 4, 5, 6, 7, 8]);
 }
 
-/** What goes on right now. */
+/** Returns the live view of the current run. */
 function liveView() {
   let current = null;
   let samples = [];
@@ -238,7 +239,7 @@ function liveView() {
     name: () => "throughput",
     draw: (colors, width) =>
       rateChart(colors, width, {
-        title: "Throughput of the present run",
+        title: "Throughput of the current run",
         series: [
           { name: names().up, points: samples.map((sample) => [sample.at_ms / 1000, sample.up.mbit]), color: colors.garbler },
           { name: names().down, points: samples.map((sample) => [sample.at_ms / 1000, sample.down.mbit]), color: colors.evaluator, dash: "4 2" },
@@ -250,14 +251,14 @@ function liveView() {
     title: "Phases of both parties",
     note: "",
     name: () => "phases",
-    draw: (colors, width) => phases(colors, width, { title: "Phases of both parties in the present run", groups: [{ name: "", phases: moments, until }] }),
+    draw: (colors, width) => phases(colors, width, { title: "Phases of both parties in the current run", groups: [{ name: "", phases: moments, until }] }),
   });
   const losses = lossFigure(() => samples, "live");
   const processor = processorFigure(() => samples, "live", names);
   const all = [timeline, rates, losses, processor];
   const element = el("div", {}, numbers, el("div", { class: "figures" }, all.map((each) => each.element)));
 
-  // Samples come faster than charts need to be drawn.
+  // Samples arrive more often than the charts need to be drawn.
   const later = () => {
     if (timer) return;
     timer = setTimeout(() => {
@@ -290,7 +291,7 @@ function liveView() {
       samples = [];
       moments = [];
       until = 0;
-      // Programs of others have no phases that are known.
+      // Users' programs have no phases.
       timeline.element.hidden = run.transport === "programs";
       fill(heading, `Run ${run.number}: `, run.transport === "programs" ? "programs" : named(run.transport), run.repetition ? `, repetition ${run.repetition + 1}` : "");
       later();
@@ -303,7 +304,7 @@ function liveView() {
     },
     sample(news) {
       if (news.number !== current?.number) return;
-      // The output is there and its party gone: what comes now is the other one's leave-taking.
+      // The evaluator has ended with the output: these samples belong to the shutdown of the garbler.
       if (!news.evaluator && moments.some((each) => each.party === "evaluator" && each.phase === "output")) return;
       samples.push(news);
       until = Math.max(until, news.at_ms);

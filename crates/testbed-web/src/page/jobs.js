@@ -1,4 +1,4 @@
-// All jobs, newest first.
+// The list of jobs, newest first.
 
 import { get } from "./api.js";
 import { el, empty, fill, table } from "./dom.js";
@@ -10,14 +10,14 @@ const REFRESH_MS = 2000;
 export async function show(page, { isShown }) {
   const list = el("div");
   const more = el("button", { type: "button", hidden: true, on: { click: next } }, "Older jobs");
-  fill(page, el("h1", {}, "Jobs"), el("p", { class: "lead" }, "One job runs at a time, others wait. They go on when this page is closed."), list, more);
+  fill(page, el("h1", {}, "Jobs"), el("p", { class: "lead" }, "One job runs at a time; the others wait in a queue. Jobs continue when this page is closed."), list, more);
   let jobs = [];
   let cursor = null;
   let isPaged = false;
 
   await refresh();
   const timer = setInterval(() => {
-    // Older pages stay as they are; what runs is among the newest.
+    // Once older pages are shown, the list is no longer refreshed.
     if (isShown() && !document.hidden && !isPaged) refresh().catch(() => {});
   }, REFRESH_MS);
   return () => clearInterval(timer);

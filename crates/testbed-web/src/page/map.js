@@ -1,17 +1,17 @@
-// What would be picked here: the chooser's pick and the measured best by round-trip time and loss.
+// The map: the chooser's pick and the fastest measured transport over round-trip time and loss.
 
 import { ApiError, post } from "./api.js";
 import { circuitPicker } from "./circuit.js";
 import { el, field, fill, select, table } from "./dom.js";
 import { figure } from "./figure.js";
 import { duration, more, percent, plural, rate } from "./format.js";
-import { heat } from "./heat.js";
+import { heatmap } from "./heatmap.js";
 import { named } from "./marks.js";
 
 const RTTS = [0.5, 1, 2, 5, 10, 20, 50, 100, 150, 200, 300, 600];
 const LOSSES = [0, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.02, 0.05];
 const RATES = [1, 10, 20, 50, 100, 200, 500, 1000, 10_000];
-const PAUSE_MS = 250;
+const DEBOUNCE_MS = 250;
 
 export async function show(page, { options, isShown }) {
   const { defaults } = options;
@@ -26,14 +26,14 @@ export async function show(page, { options, isShown }) {
   const chosenRate = select([...RATES.map((value) => [value, rate(value)]), ["none", "no bottleneck"]], 100, { name: "rate", on: { change: later } });
   const batch = el("input", { type: "number", min: "1", max: String(options.limits.batch), value: "1", on: { input: later } });
   const blocked = el("input", { type: "checkbox", on: { change: later } });
-  const said = el("div", { "aria-live": "polite" });
+  const notice = el("div", { "aria-live": "polite" });
   const detail = el("div", { class: "card cell", "aria-live": "polite" });
 
   const drawMap = (title, cells) => (colors, width) =>
-    heat(colors, width, { title, rtts: answer.rtt_ms, losses: answer.loss, cells: cells(), transports: answer.transports, at, pick: choose });
+    heatmap(colors, width, { title, rtts: answer.rtt_ms, losses: answer.loss, cells: cells(), transports: answer.transports, at, pick: choose });
   const model = figure({
     title: "The chooser's pick",
-    note: "By the model. The stronger the colour, the surer.",
+    note: "Predicted by the model. A stronger colour means a higher confidence.",
     name: () => "map-model",
     draw: drawMap("What the chooser picks by round-trip time and loss", modelCells),
     numbers: () => numbersOf((i, j) => {
@@ -54,7 +54,7 @@ export async function show(page, { options, isShown }) {
       class: "figures maps",
       tabindex: "0",
       role: "group",
-      "aria-label": "Map of round-trip time and loss. Arrow keys move from cell to cell; what is there is told below.",
+      "aria-label": "Map of round-trip time and loss. Arrow keys select a cell; its results are shown below.",
       hidden: true,
       on: { keydown: move },
     },
@@ -63,15 +63,15 @@ export async function show(page, { options, isShown }) {
   );
   fill(
     page,
-    el("h1", {}, "What would be picked here"),
-    el("p", { class: "lead" }, "For every round-trip time and loss, which transport the chooser takes, and which one was fastest in the runs of the history."),
+    el("h1", {}, "Transport map"),
+    el("p", { class: "lead" }, "The transport that the chooser picks for each round-trip time and loss, and the one that was fastest in the runs of the history."),
     el(
       "details",
       { class: "card", open: true },
-      el("summary", {}, el("h2", {}, "For which computation and rate")),
+      el("summary", {}, el("h2", {}, "Computation and rate")),
       el("div", { class: "columns" }, circuit.element, el("div", {}, field("Rate of the path", chosenRate), field("Garbling scheme", scheme), field("Evaluations in a run", batch), el("label", { class: "check" }, blocked, " A firewall drops UDP"))),
     ),
-    said,
+    notice,
     maps,
     detail,
   );
@@ -88,7 +88,7 @@ export async function show(page, { options, isShown }) {
   function later() {
     if (!isReady) return;
     clearTimeout(timer);
-    timer = setTimeout(load, PAUSE_MS);
+    timer = setTimeout(load, DEBOUNCE_MS);
   }
 
   function conditions() {
@@ -107,17 +107,17 @@ export async function show(page, { options, isShown }) {
     } catch (error) {
       if (error.name === "AbortError") return;
       if (!(error instanceof ApiError)) throw error;
-      fill(said, el("p", { class: "notice bad", role: "alert" }, error.message));
+      fill(notice, el("p", { class: "notice bad", role: "alert" }, error.message));
       return;
     }
-    fill(said);
+    fill(notice);
     maps.classList.remove("stale");
     maps.hidden = false;
     detail.hidden = false;
     measured.setNote(
       answer.measured.length
-        ? `From ${plural(answer.measured_runs, "stored run")}, each at the nearest cell. Full colour: every run of the best was faster than all others.`
-        : "No stored run has this circuit, scheme and rate with two transports at least. Choose a cell and run it.",
+        ? `From ${plural(answer.measured_runs, "stored run")}, each at the nearest cell. Full colour: every run of the best transport was faster than all others.`
+        : "No stored runs have this circuit, scheme and rate over at least two transports. Select a cell and run it.",
     );
     draw();
   }
@@ -125,7 +125,7 @@ export async function show(page, { options, isShown }) {
   function draw() {
     model.update();
     measured.update();
-    tell();
+    describeCell();
   }
 
   function modelCells() {
@@ -168,8 +168,8 @@ export async function show(page, { options, isShown }) {
     choose(within(at[0] + step[0], answer.rtt_ms.length), within(at[1] + step[1], answer.loss.length));
   }
 
-  /** Says what is at the cell that is looked at. */
-  function tell() {
+  /** Shows the predictions and measurements of the selected cell. */
+  function describeCell() {
     const [i, j] = at;
     const cell = answer.model[i][j];
     const rows = Object.entries(cell.times)
@@ -188,7 +188,7 @@ export async function show(page, { options, isShown }) {
         "p",
         {},
         el("strong", {}, `The chooser picks ${cell.pick}`),
-        ` (${Math.round(cell.confidence * 100)} % sure)`,
+        ` (${Math.round(cell.confidence * 100)} % confidence)`,
         cell.second ? `; ${cell.second} takes ${more(cell.second_s / cell.seconds)} more.` : ".",
         found.map((each) => ` Measured at ${duration(each.rtt_ms)}, ${percent(each.loss)}: ${each.best} was fastest (${plural(each.runs, "run")}${each.best_is_clear ? "" : ", overlapping"})${Number.isFinite(each.regret) ? `; the pick took ${more(1 + each.regret)} more.` : "."}`),
       ),

@@ -1,4 +1,4 @@
-// Two programs of the user's on an emulated path.
+// The form that runs two users' programs on an emulated path.
 
 import { el, empty, field, fill } from "./dom.js";
 import { scenarioEditor } from "./scenario.js";
@@ -9,13 +9,13 @@ export async function show(page, { options, query }) {
     fill(
       page,
       el("h1", {}, "Own programs"),
-      empty("This server does not run programs of yours.", el("p", {}, "Whoever uses the page could run any command on its machine. To allow that, start it with ", el("code", {}, "transpute testbed serve --allow-programs"), ".")),
+      empty("This server does not run programs of users.", el("p", {}, "Every user of this page could run any command on the server's machine. To allow that, start the server with ", el("code", {}, "transpute testbed serve --allow-programs"), ".")),
     );
     return null;
   }
   const scenario = scenarioEditor(options, { preset: query.get("preset") ?? "eu-us", set: {} }, () => {
     const problem = scenario.problem();
-    fill(said, problem && el("p", { class: "notice bad" }, problem));
+    fill(notice, problem && el("p", { class: "notice bad" }, problem));
     button.disabled = !options.can_run || problem !== null;
   });
   const label = el("input", { type: "text", value: query.get("label") ?? "", maxlength: "80" });
@@ -24,12 +24,12 @@ export async function show(page, { options, query }) {
   const number = (value, most) => el("input", { type: "number", value, min: "1", max: String(most), step: "1", required: true });
   const repetitions = number(1, options.limits.repetitions);
   const timeout = number(Math.min(300, options.limits.timeout_s), options.limits.timeout_s);
-  const said = el("div", { "aria-live": "assertive" });
+  const notice = el("div", { "aria-live": "assertive" });
   const button = el("button", { type: "submit", class: "primary big", disabled: !options.can_run }, "Run");
   fill(
     page,
     el("h1", {}, "Own programs"),
-    el("p", { class: "lead" }, "Two commands of yours on the two sides of an emulated path, measured as the parties are. They run on the server's machine with its rights."),
+    el("p", { class: "lead" }, "Two commands at the ends of an emulated path, measured like the parties of a computation. They run on the server's machine as the server's user."),
     el(
       "form",
       { class: "start", on: { submit: run } },
@@ -40,15 +40,15 @@ export async function show(page, { options, query }) {
           "section",
           { class: "card" },
           el("h2", {}, "Commands"),
-          field("Name", label, "What the history calls it."),
-          field("Side A, such as a server: starts first", a),
-          field("Side B", b, "A run is over when this one ends."),
-          el("p", { class: "hint" }, "Both go to /bin/sh and find the addresses of the sides in ", el("code", {}, "$TRANSPUTE_A"), " and ", el("code", {}, "$TRANSPUTE_B"), ". Traffic of port 7700 counts as that of the parties. For example ", el("code", {}, "nc -l $TRANSPUTE_A 7700 > /dev/null"), " and ", el("code", {}, "head -c 1000000 /dev/zero | nc -N $TRANSPUTE_A 7700"), "."),
-          el("div", { class: "row" }, field("Repetitions", repetitions), field("A run may take at most (s)", timeout)),
+          field("Name", label, "The name in the history."),
+          field("Side A, for example a server; it starts first", a),
+          field("Side B", b, "The run ends when this command ends."),
+          el("p", { class: "hint" }, "/bin/sh runs both commands. The addresses of the sides are in ", el("code", {}, "$TRANSPUTE_A"), " and ", el("code", {}, "$TRANSPUTE_B"), ". Traffic on port 7700 is counted as the parties' traffic. For example ", el("code", {}, "nc -l $TRANSPUTE_A 7700 > /dev/null"), " and ", el("code", {}, "head -c 1000000 /dev/zero | nc -N $TRANSPUTE_A 7700"), "."),
+          el("div", { class: "row" }, field("Repetitions", repetitions), field("Timeout of a run (s)", timeout)),
         ),
-        el("section", { class: "card" }, el("h2", {}, "The network between them"), scenario.element),
+        el("section", { class: "card" }, el("h2", {}, "Network"), scenario.element),
       ),
-      el("div", { class: "go" }, said, button),
+      el("div", { class: "go" }, notice, button),
     ),
   );
   return null;
@@ -64,6 +64,6 @@ export async function show(page, { options, query }) {
       timeout_s: Number(timeout.value),
       scenario: scenario.value(),
     };
-    await submit(job, button, said);
+    await submit(job, button, notice);
   }
 }

@@ -1,7 +1,7 @@
-// One run with all that is known of it.
+// The view of one run with all of its details.
 
 import { ApiError, get } from "./api.js";
-import { courseView } from "./course.js";
+import { timelineView } from "./timelines.js";
 import { el, fill, table } from "./dom.js";
 import { fileButton } from "./download.js";
 import { bytes, count, digits, duration, moment, more, times } from "./format.js";
@@ -12,21 +12,21 @@ export async function show(page, { rest }) {
   if (!Number.isInteger(id)) throw new ApiError("There is no such run.", 404);
   const detail = await get(`/api/runs/${id}`);
   const { run, row, programs, environment } = detail;
-  const view = courseView([detail]);
+  const view = timelineView([detail]);
   const name = run.circuit_label || run.circuit;
   const title = run.kind === "programs" ? `${name} on ${run.scenario}` : `${name} over ${run.transport} on ${run.scenario}`;
   fill(
     page,
     el("div", { class: "title-row" }, el("h1", {}, title), el("span", { class: `state ${run.state}` }, run.state)),
     el("p", { class: "lead" }, `Run ${run.id}, ${moment(run.started_unix_ms)}. ${summary(run)}.`),
-    run.overruns > 0 && el("p", { class: "notice warn" }, `The emulator was too slow to take ${count(run.overruns)} packets: this run was not under the conditions of its scenario.`),
-    el("h2", { class: "unseen" }, "Course of the run"),
+    run.overruns > 0 && el("p", { class: "notice warn" }, `The emulator was too slow for ${count(run.overruns)} packets: this run did not have the conditions of its scenario.`),
+    el("h2", { class: "unseen" }, "Timelines of the run"),
     view.element,
     el("div", { class: "columns" }, facts("Result", results(run, row?.measured?.evaluator)), row?.measured && facts("Parties", parties(row.measured)), programs && output(programs), facts("Environment", surroundings(environment ?? row?.environment))),
     el(
       "p",
       { class: "buttons" },
-      el("a", { class: "button", href: `#/job/${run.job}` }, "Its job"),
+      el("a", { class: "button", href: `#/job/${run.job}` }, "Job of this run"),
       fileButton("JSON", `/api/export.json?ids=${id}`, `run-${id}.json`),
       fileButton("CSV", `/api/export.csv?ids=${id}`, `run-${id}.csv`),
     ),
@@ -47,9 +47,9 @@ function results(run, evaluator) {
   return pairs([
     ["Total time", known(run.total_ms, duration)],
     ["Predicted", known(run.predicted_s, (value) => `${duration(value * 1e3)}${Number.isFinite(run.predicted_low_s) ? ` (80 %: ${duration(run.predicted_low_s * 1e3)} to ${duration(run.predicted_high_s * 1e3)})` : ""}`)],
-    ["Run time, once connected", known(run.runtime_ms, duration)],
+    ["Run time", known(run.runtime_ms, duration)],
     ["Physical limit", known(run.limit_ms, duration)],
-    ["Nothing beats", known(run.floor_ms, duration)],
+    ["Lower bound (floor)", known(run.floor_ms, duration)],
     ["Run time / limit", known(run.ratio, times)],
     ["Transport used", run.used_transport],
     ["Cipher", evaluator && (evaluator.cipher?.replaceAll("_", "_\u200b") ?? "none")],
@@ -76,8 +76,8 @@ function parties({ garbler, evaluator }) {
       entry("Handshake", (party) => duration(party.handshake_ms)),
       entry("CPU, user", (party) => `${digits(party.user_s)} s`),
       entry("CPU, kernel", (party) => `${digits(party.system_s)} s`),
-      entry("Memory at most", (party) => bytes(party.peak_rss_bytes)),
-      entry("Heap at most", (party) => bytes(party.peak_heap_bytes ?? NaN)),
+      entry("Peak memory", (party) => bytes(party.peak_rss_bytes)),
+      entry("Peak heap", (party) => bytes(party.peak_heap_bytes ?? NaN)),
     ],
     [1, 2],
   );
@@ -87,8 +87,8 @@ function output(programs) {
   const shown = (title, command, code, text) => [
     el("h3", {}, title),
     el("pre", { class: "command" }, command),
-    el("p", { class: "hint" }, code === null || code === undefined ? "ended by a signal" : `ended with code ${code}`),
-    text ? el("pre", { tabindex: "0", "aria-label": `${title}: what it printed` }, text) : el("p", { class: "hint" }, "It printed nothing."),
+    el("p", { class: "hint" }, code === null || code === undefined ? "ended by a signal" : `exited with code ${code}`),
+    text ? el("pre", { tabindex: "0", "aria-label": `${title}: output` }, text) : el("p", { class: "hint" }, "No output."),
   ];
   return facts("Programs", [shown("Side A", programs.a, programs.a_code, programs.a_output), shown("Side B", programs.b, programs.b_code, programs.b_output)]);
 }

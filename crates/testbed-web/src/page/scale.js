@@ -1,8 +1,8 @@
-// From values to places on a chart, and the values that an axis names.
+// Scales that map values to positions on a chart, with their ticks.
 
 import { digits } from "./format.js";
 
-/** A scale from `low..high` to `from..to`; the ends are widened to round values unless `exact`. */
+/** Returns a scale from `low..high` to `from..to`. The ends are widened to round values unless `exact`. */
 export function linear(low, high, from, to, most = 6, exact = false) {
   if (!(high > low)) high = low + (Math.abs(low) || 1);
   const step = roundStep((high - low) / most);
@@ -16,14 +16,14 @@ export function linear(low, high, from, to, most = 6, exact = false) {
   return { place, ticks, low, high, text: (value) => digits(tidy(value, step), 4) };
 }
 
-/** A logarithmic scale; values at or below 0 are put at its start. */
+/** Returns a logarithmic scale. Values at or below 0 are placed at its start. */
 export function logarithmic(low, high, from, to) {
   low = Math.max(low, 1e-9);
   high = Math.max(high, low * 1.0001);
   let [bottom, top] = [Math.floor(Math.log10(low) + 1e-9), Math.ceil(Math.log10(high) - 1e-9)];
   if (top === bottom) top += 1;
   const decades = top - bottom;
-  // Less than two decades are cut at 1, 2 or 5.
+  // A range of up to two decades has ticks at 1, 2 and 5.
   const marks = [];
   for (let decade = bottom; decade <= top; decade += 1) {
     for (const digit of decades <= 2 ? [1, 2, 5] : [1]) marks.push(digit * 10 ** decade);

@@ -1,4 +1,4 @@
-// Choosing network conditions: a preset, sliders for what is changed of it, or a file of one's own.
+// The choice of network conditions: a preset with sliders, or a scenario file.
 
 import { ApiError, post } from "./api.js";
 import { el, field, fill, fresh, select, switcher } from "./dom.js";
@@ -6,17 +6,17 @@ import { bytes, digits, duration, percent, rate } from "./format.js";
 
 const STEPS = 1000;
 
-// The name of each slider, how its values are typed (`scale` times the value of the interface) and shown, and the range that the
-// server accepts, in the unit that is typed.
+// The label of each slider, its unit, the factor from the HTTP interface to that unit (`scale`), and the range that the server accepts,
+// in that unit.
 const KINDS = {
   rtt_ms: { label: "Round-trip time", unit: "ms", scale: 1, read: duration, range: [0, 120_000] },
   loss: { label: "Loss", unit: "%", scale: 100, read: percent, range: [0, 100] },
   rate_mbit: { label: "Rate", unit: "Mbit/s", scale: 1, read: rate, range: [0.001, 400_000], none: "no bottleneck" },
-  queue_bytes: { label: "Queue", unit: "kB", scale: 1e-3, read: (value) => (value === null ? "" : bytes(value)), range: [0.576, 1_048_576], none: "default: one product of rate and round-trip time" },
+  queue_bytes: { label: "Queue", unit: "kB", scale: 1e-3, read: (value) => (value === null ? "" : bytes(value)), range: [0.576, 1_048_576], none: "default: one bandwidth-delay product" },
   jitter_ms: { label: "Jitter, either way", unit: "ms", scale: 1, read: duration, range: [0, 60_000] },
 };
 
-/** From a value to a position of the slider, 0 to STEPS. */
+/** Converts a value to a position of the slider, 0 to STEPS. */
 function position(slider, value) {
   const { min, max } = slider;
   if (slider.scale !== "log") return Math.round(((value - min) / (max - min)) * STEPS);
@@ -35,7 +35,7 @@ function valueAt(slider, place) {
   return tidy(low * (max / low) ** ((place - first) / (STEPS - first)));
 }
 
-/** The least value of the logarithmic range. */
+/** Returns the smallest value of the logarithmic range. */
 function lowest(slider) {
   return slider.min > 0 ? slider.min : slider.max / 1e4;
 }
@@ -43,14 +43,14 @@ function lowest(slider) {
 const tidy = (value) => Number(value.toPrecision(2));
 
 /**
- * Returns the element, `value()` for requests, and `problem()`, the reason why there is none; `changed` is called at every change.
- * `start` may have `preset` and `set`.
+ * Returns the element, `value()` for requests, and `problem()`, the reason why there is no valid value. `changed` is called at every
+ * change. `start` may have `preset`, `set` and `toml`.
  */
 export function scenarioEditor(options, start, changed) {
   const known = (name) => options.scenarios.find((each) => each.name === name);
   let preset = known(start.preset) ?? known(options.defaults.scenario) ?? options.scenarios[0];
   let set = { ...start.set };
-  // Typed values that make no sense, by slider.
+  // Errors in typed values, by slider.
   const problems = new Map();
   let own = start.toml ?? null;
 
@@ -69,14 +69,14 @@ export function scenarioEditor(options, start, changed) {
   const byFile = el(
     "div",
     { hidden: true },
-    field("Scenario (TOML)", text, "All fields of a scenario file, such as burst loss, cross traffic and changes over time: see docs/testbed.md."),
+    field("Scenario (TOML)", text, "All fields of a scenario file, such as burst loss, cross traffic and changes over time: see docs/scenario-files.md."),
     el("button", { type: "button", class: "quiet", on: { click: inspect } }, "Check"),
     check,
   );
   const element = el(
     "div",
     {},
-    switcher("How", [["preset", "Preset and sliders"], ["file", "File"]], own === null ? "preset" : "file", (way) => {
+    switcher("Conditions from", [["preset", "Preset and sliders"], ["file", "File"]], own === null ? "preset" : "file", (way) => {
       own = way === "file" ? text.value || preset.toml : null;
       if (own !== null) text.value = own;
       byFile.hidden = own === null;
@@ -126,8 +126,8 @@ export function scenarioEditor(options, start, changed) {
 
   function draw() {
     presets.value = preset.name;
-    fill(description, preset.description, preset.symmetric ? "" : " The way down differs; a slider that is moved sets both ways.");
-    fill(extras, preset.extras.map((each) => el("li", {}, `Besides: ${each}`)));
+    fill(description, preset.description, preset.symmetric ? "" : " The two directions differ; moving a slider sets both.");
+    fill(extras, preset.extras.map((each) => el("li", {}, `Also: ${each}`)));
     extras.hidden = preset.extras.length === 0;
     reset.hidden = Object.keys(set).length === 0;
     fill(
@@ -146,7 +146,7 @@ export function scenarioEditor(options, start, changed) {
   return { element, value, problem: () => (own === null ? ([...problems.values()][0] ?? null) : null) };
 }
 
-/** A value of a preset, or null. A queue that follows rate and round-trip time goes on doing so: it has none. */
+/** Returns a value of a preset, or null. A queue of one bandwidth-delay product is null, so that it follows rate and round-trip time. */
 function valueOf({ values }, key) {
   const value = values[key] ?? null;
   if (key !== "queue_bytes" || value === null) return value;
@@ -162,13 +162,13 @@ function firewall(isBlocked, pick) {
 function sliderFor(key, slider, value, pick) {
   const kind = KINDS[key] ?? { label: key, unit: slider.unit, scale: 1, read: digits };
   const id = fresh("slider");
-  // What the number is while there is none, so that it can come back.
+  // The number to return to when “none” is cleared.
   let number = value ?? (key === "rate_mbit" ? 1000 : 262_144);
   let isNone = value === null;
   const [low, high] = kind.range ?? [slider.min, slider.max];
   const typed = el("input", { type: "number", id, step: "any", min: low, max: high });
   const range = el("input", { type: "range", min: "0", max: String(STEPS), step: "1", "aria-label": `${kind.label}, slider` });
-  const said = el("span", { class: "said" });
+  const notice = el("span", { class: "said" });
   const none = el("input", { type: "checkbox", checked: isNone });
   const show = (isTyping) => {
     range.value = String(position(slider, number));
@@ -176,7 +176,7 @@ function sliderFor(key, slider, value, pick) {
     if (!isTyping) typed.value = isNone ? "" : String(Number((number * kind.scale).toPrecision(6)));
     range.disabled = typed.disabled = isNone;
     typed.setAttribute("aria-invalid", "false");
-    fill(said, isNone ? "" : kind.read(number));
+    fill(notice, isNone ? "" : kind.read(number));
   };
   const tell = () => pick(isNone ? null : number);
   range.addEventListener("input", () => {
@@ -211,12 +211,12 @@ function sliderFor(key, slider, value, pick) {
     el("label", { for: id }, kind.label),
     el("div", { class: "typed" }, typed, el("span", { class: "unit" }, kind.unit)),
     range,
-    said,
+    notice,
     canBeNone && el("label", { class: "check none" }, none, " ", kind.none),
   );
 }
 
-/** The conditions of a path in a line. */
+/** Returns the conditions of a path on one line. */
 export function summary(values) {
   const parts = [`RTT ${duration(values.rtt_ms)}`, rate(values.rate_mbit)];
   parts.push(values.loss ? `${percent(values.loss)} loss` : "no loss");

@@ -1,4 +1,4 @@
-// New run: conditions, what is predicted for them, and the button.
+// The form that starts a run, with the predicted times.
 
 import { ApiError, post } from "./api.js";
 import { bars } from "./charts.js";
@@ -7,16 +7,16 @@ import { el, empty, field, fill, select } from "./dom.js";
 import { figure } from "./figure.js";
 import { count, duration, bytes, digits } from "./format.js";
 import { SCHEMES, TRANSPORTS } from "./glossary.js";
-import { lookOf } from "./look.js";
+import { styleOf } from "./theme.js";
 import { markOf } from "./marks.js";
 import { scenarioEditor } from "./scenario.js";
 import { submit } from "./submit.js";
 
-const PAUSE_MS = 250;
+const DEBOUNCE_MS = 250;
 
 export async function show(page, { options, query }) {
   const { defaults, limits } = options;
-  // Parts tell of changes as soon as they are there, and what these concern may not be yet.
+  // Parts of the form call `changed` while they are created, before the others exist.
   let isReady = false;
   const start = fromQuery(query, options);
 
@@ -33,7 +33,7 @@ export async function show(page, { options, query }) {
 
   const button = el("button", { type: "submit", class: "primary big", disabled: !options.can_run }, "Run");
   const what = el("p", { class: "what" });
-  const said = el("div", { "aria-live": "assertive" });
+  const notice = el("div", { "aria-live": "assertive" });
   const forecast = prediction();
 
   const form = el(
@@ -45,8 +45,8 @@ export async function show(page, { options, query }) {
       el(
         "div",
         { class: "column" },
-        card("What is computed", circuit.element, field("Garbling scheme", scheme)),
-        card("The network between the parties", scenario.element),
+        card("Computation", circuit.element, field("Garbling scheme", scheme)),
+        card("Network", scenario.element),
       ),
       el(
         "div",
@@ -54,15 +54,15 @@ export async function show(page, { options, query }) {
         card("Transports", transports.element),
         card("Predicted time", forecast.element),
         card(
-          "How often",
-          el("div", { class: "row" }, field("Repetitions of each", repetitions), field("Evaluations in a run", batch, "A batch shares its round trips.")),
-          el("details", {}, el("summary", {}, "More"), field("A run may take at most (s)", timeout), el("label", { class: "check" }, encrypted, " Encrypt and authenticate (TLS)")),
+          "Repetitions",
+          el("div", { class: "row" }, field("Repetitions per transport", repetitions), field("Evaluations in a run", batch, "The evaluations of a batch share round trips.")),
+          el("details", {}, el("summary", {}, "More"), field("Timeout of a run (s)", timeout), el("label", { class: "check" }, encrypted, " Encrypt and authenticate (TLS)")),
         ),
       ),
     ),
-    el("div", { class: "go" }, what, said, button),
+    el("div", { class: "go" }, what, notice, button),
   );
-  fill(page, el("h1", {}, "New run"), el("p", { class: "lead" }, "Two real parties on this machine, an emulated network between them. Choose the conditions and run; the time is predicted beforehand."), form);
+  fill(page, el("h1", {}, "New run"), el("p", { class: "lead" }, "Two parties run on this machine over an emulated network. Choose the conditions and run; predicted times are shown first."), form);
 
   let timer = 0;
   let asking = null;
@@ -77,9 +77,9 @@ export async function show(page, { options, query }) {
   function changed() {
     if (!isReady) return;
     clearTimeout(timer);
-    timer = setTimeout(predict, PAUSE_MS);
+    timer = setTimeout(predict, DEBOUNCE_MS);
     const [chosen, repeated] = [transports.value().length, Number(repetitions.value) || 0];
-    fill(what, chosen ? `${count(chosen * repeated)} runs: ${count(chosen)} transports, ${count(repeated)} each` : "Choose a transport at least.");
+    fill(what, chosen ? `${count(chosen * repeated)} runs: ${count(chosen)} transports, ${count(repeated)} each` : "Choose at least one transport.");
     button.disabled = !options.can_run || chosen === 0 || scenario.problem() !== null;
   }
 
@@ -119,7 +119,7 @@ export async function show(page, { options, query }) {
       timeout_s: Number(timeout.value),
       transports: transports.value(),
     };
-    await submit(job, button, said);
+    await submit(job, button, notice);
   }
 }
 
@@ -127,7 +127,7 @@ function card(title, ...content) {
   return el("section", { class: "card" }, el("h2", {}, title), content);
 }
 
-/** The conditions that another view has sent along. */
+/** Returns the conditions in the address, which other views pass along. */
 function fromQuery(query, options) {
   const number = (name) => (query.has(name) ? Number(query.get(name)) : undefined);
   const set = {};
@@ -214,16 +214,16 @@ function prediction() {
         label: "predicted time",
         rows: rows().map((each) => ({
           name: each.transport,
-          look: lookOf(each.transport, colors),
+          style: styleOf(each.transport, colors),
           predicted: { low: each.low_s * 1e3, mid: each.seconds * 1e3, high: each.high_s * 1e3 },
         })),
       }),
     numbers: () => ({
-      head: ["transport", "time", "80 % between", "set-up", "round trips", "slow start", "transfer", "losses", "computing", "bound by"],
+      head: ["transport", "time", "80 % interval", "set-up", "round trips", "slow start", "transfer", "losses", "computing", "bound by"],
       rows: rows().map((each) => [
         each.transport,
         duration(each.seconds * 1e3),
-        `${duration(each.low_s * 1e3)} and ${duration(each.high_s * 1e3)}`,
+        `${duration(each.low_s * 1e3)} to ${duration(each.high_s * 1e3)}`,
         ...["setup_s", "rounds_s", "growth_s", "transfer_s", "loss_s", "compute_s"].map((part) => duration(each.parts[part] * 1e3)),
         each.bound ?? "",
       ]),
@@ -249,12 +249,12 @@ function prediction() {
         fill(element, empty("No transport can be used on this path.", el("ul", {}, found.excluded.map((each) => el("li", {}, `${each.transport}: ${each.reason}`)))));
         return;
       }
-      fill(words, el("strong", {}, `${found.pick} would be picked`), `: ${found.reason} (${Math.round(found.confidence * 100)} % sure).`);
+      fill(words, el("strong", {}, `${found.pick} would be picked`), `: ${found.reason} (${Math.round(found.confidence * 100)} % confidence).`);
       const { workload, limit: bound } = found;
       fill(
         limit,
-        `Physical limit of the run, once connected: ${duration(bound.limit_ms)} for ${digits(bound.round_trips)} ${bound.round_trips === 1 ? "round trip" : "round trips"} and ${bytes(workload.garbler_bytes)} from the garbler` +
-          ` (${bytes(workload.evaluator_bytes)} from the evaluator); nothing beats ${duration(bound.floor_ms)}.`,
+        `Physical limit of the run time: ${duration(bound.limit_ms)} for ${digits(bound.round_trips)} ${bound.round_trips === 1 ? "round trip" : "round trips"} and ${bytes(workload.garbler_bytes)} from the garbler` +
+          ` (${bytes(workload.evaluator_bytes)} from the evaluator); lower bound ${duration(bound.floor_ms)}.`,
       );
       fill(element, words, drawn.element, limit);
       drawn.update();

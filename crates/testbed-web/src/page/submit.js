@@ -1,10 +1,10 @@
-// Starting a job from a form.
+// Submission of a job from a form.
 
 import { ApiError, post } from "./api.js";
 import { el, fill } from "./dom.js";
 
-/** Starts a job and goes to its page; what the server refuses is shown in `said`. */
-export async function submit(job, button, said) {
+/** Submits a job and opens its view. An error of the server is shown in `notice`. */
+export async function submit(job, button, notice) {
   button.disabled = true;
   try {
     const { id } = await post("/api/jobs", job);
@@ -12,7 +12,7 @@ export async function submit(job, button, said) {
     location.hash = `#/job/${id}`;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    fill(said, el("p", { class: "notice bad", role: "alert" }, error.message));
+    fill(notice, el("p", { class: "notice bad", role: "alert" }, error.message));
     button.disabled = false;
   }
 }

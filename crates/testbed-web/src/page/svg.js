@@ -1,4 +1,4 @@
-// Drawing SVG with presentation attributes only, so that a chart looks the same on its own.
+// Helpers that draw SVG with presentation attributes only, so that an exported chart looks the same without the style sheet.
 
 const SPACE = "http://www.w3.org/2000/svg";
 export const FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif";
@@ -28,7 +28,7 @@ export function rect(x, y, width, height, attributes = {}, ...children) {
   return node("rect", { x, y, width: Math.max(width, 0), height: Math.max(height, 0), ...attributes }, ...children);
 }
 
-/** The root of a chart. `label` is what is read out; `detail` says more. */
+/** Returns the root of a chart. Screen readers read `label`, then `detail`. */
 export function root(width, height, theme, label, detail) {
   const title = node("title", {}, label);
   const svg = node(
@@ -49,7 +49,7 @@ export function root(width, height, theme, label, detail) {
   return svg;
 }
 
-/** A mark of about this radius. */
+/** Returns a mark of approximately this radius. */
 export function mark(kind, x, y, r, attributes = {}) {
   const polygon = (...points) =>
     node("polygon", { points: points.map(([dx, dy]) => `${(x + dx * r).toFixed(2)},${(y + dy * r).toFixed(2)}`).join(" "), ...attributes });
@@ -79,14 +79,14 @@ export function mark(kind, x, y, r, attributes = {}) {
   }
 }
 
-/** About how wide a text is, in pixels. */
+/** Estimates the width of a text in pixels. */
 export function widthOf(content, size = 12) {
   let width = 0;
   for (const letter of String(content)) width += /[ilIjtf.,:;'|! ]/.test(letter) ? 0.34 : /[mwMW@%×]/.test(letter) ? 0.9 : 0.58;
   return width * size;
 }
 
-/** Entries beside one another, on as many lines as they need: draws them and returns their height. */
+/** Draws a legend, with line breaks where needed, and returns its height. */
 export function legend(svg, entries, x, y, width, theme) {
   let [column, row] = [x, y];
   for (const entry of entries) {
@@ -101,7 +101,7 @@ export function legend(svg, entries, x, y, width, theme) {
   return row - y + (entries.length ? 20 : 0);
 }
 
-/** How high a legend of this width is. */
+/** Returns the height of a legend of this width. */
 export function legendHeight(entries, width) {
   let [column, rows] = [0, entries.length ? 1 : 0];
   for (const entry of entries) {

@@ -1,19 +1,19 @@
-//! Which runs are meant.
+//! Filters of runs, and the query parameters that they are parsed from.
 
 use rusqlite::types::Value;
 
 use super::super::error::ApiError;
 
-/// The most values of one filter.
-const MOST_VALUES: usize = 200;
+/// Maximum number of values for one column of a filter.
+const MAX_VALUES: usize = 200;
 
-/// The most numbers of runs in a request.
-pub(super) const MOST_IDS: usize = 2000;
+/// Maximum number of run numbers in a request.
+pub(super) const MAX_IDS: usize = 2000;
 
-/// The longest text of a filter, in bytes.
-const LONGEST: usize = 4096;
+/// Maximum length of a search text, in bytes.
+const MAX_TEXT_BYTES: usize = 4096;
 
-/// The parameters of a query, each to be taken once.
+/// The parameters of a query. Each is taken once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params(Vec<(String, String)>);
 
@@ -28,39 +28,41 @@ impl Params {
         Self(pairs)
     }
 
-    /// Takes a parameter; one that is empty counts as absent.
+    /// Takes a parameter. An empty one counts as absent.
     pub(crate) fn take(&mut self, name: &str) -> Result<Option<String>, ApiError> {
         let Some(index) = self.0.iter().position(|(known, _)| known == name) else {
             return Ok(None);
         };
         let (_, value) = self.0.swap_remove(index);
         if self.0.iter().any(|(known, _)| known == name) {
-            return Err(ApiError::bad(format!("{name} is there twice")));
+            return Err(ApiError::bad(format!("{name} is given twice")));
         }
         Ok((!value.is_empty()).then_some(value))
     }
 
-    /// Takes a number or another thing that is read from text.
+    /// Takes a parameter and parses it.
     pub(crate) fn read<T: std::str::FromStr>(&mut self, name: &str) -> Result<Option<T>, ApiError> {
         let Some(text) = self.take(name)? else {
             return Ok(None);
         };
         match text.parse() {
             Ok(value) => Ok(Some(value)),
-            Err(_) => Err(ApiError::bad(format!("{name}: {text:?} is no number"))),
+            Err(_) => Err(ApiError::bad(format!(
+                "{name}: {text:?} is not a valid number"
+            ))),
         }
     }
 
-    /// Refuses what nobody took: a filter with a typing error must not be no filter.
+    /// Rejects parameters that were not taken. A misspelled filter must not select all runs.
     pub(crate) fn finish(self) -> Result<(), ApiError> {
         match self.0.first() {
-            Some((name, _)) => Err(ApiError::bad(format!("there is no parameter {name:?}"))),
+            Some((name, _)) => Err(ApiError::bad(format!("unknown parameter {name:?}"))),
             None => Ok(()),
         }
     }
 }
 
-/// Which runs are meant: those of which all is true.
+/// A filter of runs. All of its conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Filter {
     words: Vec<(&'static str, Vec<String>)>,
@@ -71,7 +73,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Takes the filters among parameters.
+    /// Parses the conditions among the parameters.
     pub(crate) fn parse(params: &mut Params) -> Result<Self, ApiError> {
         let mut filter = Self::default();
         for column in [
@@ -84,7 +86,7 @@ impl Filter {
         ] {
             if let Some(text) = params.take(column)? {
                 let words = split(&text);
-                if words.len() > MOST_VALUES || text.len() > LONGEST * 16 {
+                if words.len() > MAX_VALUES || text.len() > MAX_TEXT_BYTES * 16 {
                     return Err(ApiError::bad(format!("{column}: too many values")));
                 }
                 filter.words.push((column, words));
@@ -119,11 +121,11 @@ impl Filter {
                 .split(',')
                 .map(str::parse)
                 .collect::<Result<Vec<_>, _>>())
-            .map_err(|_| ApiError::bad("ids: numbers with commas between are expected"))?;
-            filter.ids = Some(checked(ids)?);
+            .map_err(|_| ApiError::bad("ids: expected comma-separated numbers"))?;
+            filter.ids = Some(check_ids(ids)?);
         }
         if let Some(text) = params.take("q")? {
-            if text.len() > LONGEST {
+            if text.len() > MAX_TEXT_BYTES {
                 return Err(ApiError::bad("q: too long"));
             }
             filter.text = Some(text);
@@ -131,7 +133,7 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Means the runs with these numbers.
+    /// Selects the runs with these numbers.
     pub(crate) fn of_ids(ids: Vec<i64>) -> Self {
         Self {
             ids: Some(ids),
@@ -139,7 +141,7 @@ impl Filter {
         }
     }
 
-    /// Means the runs of a job.
+    /// Selects the runs of a job.
     pub(crate) fn of_job(job: i64) -> Self {
         Self {
             times: vec![("job = ?", job)],
@@ -147,7 +149,7 @@ impl Filter {
         }
     }
 
-    /// Means the runs that worked of a circuit with a scheme and a batch.
+    /// Selects the successful runs of a circuit with a scheme and a batch.
     pub(crate) fn of_work(circuit: &str, scheme: &str, batch: u64) -> Self {
         let word = |text: &str| vec![text.to_owned()];
         Self {
@@ -157,12 +159,12 @@ impl Filter {
                 ("state", word("ok")),
                 ("kind", word("run")),
             ],
-            times: vec![("batch = ?", super::whole(batch))],
+            times: vec![("batch = ?", super::sql_integer(batch))],
             ..Self::default()
         }
     }
 
-    /// Returns a condition of SQL, and what its question marks stand for.
+    /// Returns an SQL condition and the values of its placeholders.
     pub(super) fn condition(&self) -> (String, Vec<Value>) {
         let mut condition = "1".to_owned();
         let mut values = Vec::new();
@@ -194,15 +196,18 @@ impl Filter {
     }
 }
 
-/// Checks that so many numbers may be asked for.
-pub(crate) fn checked(ids: Vec<i64>) -> Result<Vec<i64>, ApiError> {
-    if ids.len() > MOST_IDS {
-        return Err(ApiError::bad(format!("ids: at most {MOST_IDS} at a time")));
+/// Checks that the number of run numbers is within the limit.
+pub(crate) fn check_ids(ids: Vec<i64>) -> Result<Vec<i64>, ApiError> {
+    if ids.len() > MAX_IDS {
+        return Err(ApiError::bad(format!(
+            "ids: expected at most {MAX_IDS}, found {}",
+            ids.len()
+        )));
     }
     Ok(ids)
 }
 
-/// Splits at commas; one after a backslash belongs to the word.
+/// Splits text at commas. A backslash escapes a comma or a backslash.
 fn split(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut escaped = false;
@@ -229,14 +234,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_have_commas_between_and_maybe_within() {
+    fn commas_separate_words_unless_they_are_escaped() {
         assert_eq!(split("tcp,quic"), ["tcp", "quic"]);
         assert_eq!(split(r"eu-us\,rtt=80,lan"), ["eu-us,rtt=80", "lan"]);
         assert_eq!(split(r"a\\b"), [r"a\b"]);
     }
 
     #[test]
-    fn nothing_of_a_request_is_sql() {
+    fn text_of_a_request_never_becomes_sql() {
         let mut params = Params::of([
             ("transport", "x' OR 1 --"),
             ("q", "%'; DROP TABLE runs"),
@@ -250,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_filters_are_rejected() {
         for pair in [
             ("rtt_min", "x"),
             ("rtt_min", "inf"),
@@ -265,7 +270,7 @@ mod tests {
         assert!(unknown.finish().is_err());
         let twice = &mut Params::of([("q", "a"), ("q", "b")]);
         assert!(Filter::parse(twice).is_err());
-        let many = vec!["1"; MOST_IDS + 1].join(",");
+        let many = vec!["1"; MAX_IDS + 1].join(",");
         assert!(Filter::parse(&mut Params::of([("ids", many.as_str())])).is_err());
     }
 }

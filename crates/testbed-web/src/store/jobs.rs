@@ -1,10 +1,10 @@
-//! Jobs in the history.
+//! The jobs in the history.
 
 use super::{Store, StoreError};
 use crate::jobs::{Job, JobState};
 
 impl Store {
-    /// Adds a job; returns its number.
+    /// Adds a job and returns its number.
     pub(crate) fn add_job(&self, job: &Job) -> Result<i64, StoreError> {
         let text = serde_json::to_string(job).map_err(StoreError::Entry)?;
         let values = vec![job.state.name().to_owned().into(), text.into()];
@@ -12,8 +12,8 @@ impl Store {
         Ok(id)
     }
 
-    /// Keeps how a job is now.
-    pub(crate) fn keep_job(&self, job: &Job) -> Result<(), StoreError> {
+    /// Writes the current state of a job.
+    pub(crate) fn update_job(&self, job: &Job) -> Result<(), StoreError> {
         let text = serde_json::to_string(job).map_err(StoreError::Entry)?;
         let values = vec![
             job.state.name().to_owned().into(),
@@ -23,10 +23,10 @@ impl Store {
         (self.execute("UPDATE jobs SET state = ?, job = ? WHERE id = ?", values)).map(drop)
     }
 
-    /// Returns a job.
+    /// Returns the job with this number.
     pub(crate) fn job(&self, id: i64) -> Result<Option<Job>, StoreError> {
         let query = "SELECT id, job FROM jobs WHERE id = ?";
-        let found = self.one(query, vec![id.into()], |row| {
+        let found = self.query_one(query, vec![id.into()], |row| {
             Ok((row.get(0)?, row.get::<_, String>(1)?))
         })?;
         found.map(|(id, text)| read(id, &text)).transpose()
@@ -36,7 +36,7 @@ impl Store {
     pub(crate) fn jobs(&self, before: Option<i64>, limit: usize) -> Result<Vec<Job>, StoreError> {
         let values = vec![
             before.unwrap_or(i64::MAX).into(),
-            super::whole(limit as u64).into(),
+            super::sql_integer(limit as u64).into(),
         ];
         let query = "SELECT id, job FROM jobs WHERE id < ? ORDER BY id DESC LIMIT ?";
         let found = self.query(query, values, |row| {
@@ -45,7 +45,7 @@ impl Store {
         found.iter().map(|(id, text)| read(*id, text)).collect()
     }
 
-    /// Marks jobs that a server before has not brought to an end.
+    /// Marks the jobs that an earlier server process left unfinished as interrupted.
     pub(super) fn interrupt_jobs(&self) -> Result<(), StoreError> {
         let query = "SELECT id, job FROM jobs WHERE state IN ('queued', 'running')";
         let found = self.query(query, Vec::new(), |row| {
@@ -57,7 +57,7 @@ impl Store {
             job.error = Some("the server ended".to_owned());
             job.current = None;
             job.position = 0;
-            self.keep_job(&job)?;
+            self.update_job(&job)?;
         }
         Ok(())
     }

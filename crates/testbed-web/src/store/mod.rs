@@ -1,4 +1,4 @@
-//! The history: runs, jobs and uploads in a file of SQLite.
+//! The history: runs, jobs and uploads in an SQLite file.
 
 mod filter;
 mod jobs;
@@ -18,79 +18,79 @@ use rusqlite::{Connection, OptionalExtension, params, params_from_iter, types::V
 use serde::Serialize;
 use thiserror::Error;
 
-pub(super) use filter::{Filter, Params, checked};
-pub(super) use uploads::{KeptUpload, UploadError};
+pub(super) use filter::{Filter, Params, check_ids};
+pub(super) use uploads::{Upload, UploadError};
 
 use super::{error::ApiError, run::Run};
 
-/// The name of the file.
+/// The name of the SQLite file.
 const FILE: &str = "history.sqlite3";
 
-/// Whoever holds this is the one server of the folder.
+/// The name of the lock file. The server that holds its lock owns the folder.
 const LOCK: &str = "lock";
 
-/// The most different values that are listed of a column.
-const MOST_VALUES: i64 = 200;
+/// Maximum number of values that a facet lists.
+const MAX_VALUES: i64 = 200;
 
-/// Why the history cannot be used.
+/// The reason why the history cannot be used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// SQLite says no.
+    /// SQLite reports an error.
     #[error("{}: the history cannot be used", path.display())]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The error of SQLite.
         source: rusqlite::Error,
     },
-    /// The file is damaged, or another one.
-    #[error("{}: not a history of runs, or damaged: {problem}; move it away to start anew", path.display())]
+    /// The file is damaged or belongs to another program.
+    #[error("{}: not a history of runs, or damaged: {problem}; move it away to start a new one", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem that was found.
         problem: String,
     },
-    /// The file is of a later version.
+    /// A later version of this program wrote the file.
     #[error("{}: a history of format {found}, made by a later version; expected {expected} at most", path.display())]
-    Later {
+    NewerFormat {
         /// The file.
         path: PathBuf,
-        /// Its format.
+        /// The format of the file.
         found: i64,
-        /// The last one that is known.
+        /// The latest known format.
         expected: i64,
     },
-    /// Another server uses it.
+    /// Another server uses the folder.
     #[error("{}: in use by another server", path.display())]
     Locked {
         /// The folder.
         path: PathBuf,
     },
-    /// There is no place left.
+    /// The file has reached its maximum size, or the disk is full.
     #[error("{}: the history is full; delete some runs", path.display())]
     Full {
         /// The file.
         path: PathBuf,
     },
-    /// A file cannot be used.
+    /// A file or folder cannot be used.
     #[error("{}: cannot be used", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// Other users of the machine could replace the history.
+    /// Other users of the machine could replace the files of the history.
     #[error("{0}: mode {mode:04o} lets other users write, expected 0755 at most: run `chmod go-w {0}` or choose another folder", path.display())]
-    Wide {
+    Writable {
         /// The folder.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
-    /// What is kept cannot be read back.
+    /// An entry of the history is not valid JSON.
     #[error("an entry of the history cannot be read")]
     Entry(#[source] serde_json::Error),
 }
@@ -101,13 +101,14 @@ impl From<StoreError> for ApiError {
     }
 }
 
-/// The history. Everything in it waits for the disk: call it where that is no harm.
+/// The history. Its methods wait for the disk, so they must not be called from an asynchronous
+/// task.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
-    /// The one that changes something.
+    /// The connection for changes.
     writer: Mutex<Connection>,
-    /// The one that does not: lists stay quick while a run is being written.
+    /// The connection for queries, so that lists do not wait while a run is written.
     reader: Mutex<Connection>,
     _lock: File,
 }
@@ -116,11 +117,11 @@ pub(super) struct Store {
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) runs: Vec<Run>,
-    /// The key of the last one, if there are more.
+    /// The cursor of the next page, if there is one.
     pub(super) next: Option<i64>,
 }
 
-/// How often a value is there.
+/// A value of a column and the number of its runs.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Facet {
     pub(super) value: String,
@@ -128,14 +129,14 @@ pub(super) struct Facet {
     pub(super) runs: i64,
 }
 
-/// A run with its row and what else is known of it, as JSON.
+/// A run with its details: the record and samples, as JSON.
 #[derive(Debug)]
 pub(super) struct Detailed {
     pub(super) run: Run,
     pub(super) detail: String,
 }
 
-/// Which end of the history comes first.
+/// The order of a list.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Order {
     Newest,
@@ -143,13 +144,13 @@ pub(super) enum Order {
 }
 
 impl Store {
-    /// Opens the history of a folder, or creates both. Other users can neither read nor write it.
+    /// Opens the history in a folder, or creates both. Other users can neither read nor write it.
     pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
         let file_error = |path: &Path| {
             let path = path.to_owned();
             |source| StoreError::File { path, source }
         };
-        // Absolute: the parties are other processes.
+        // An absolute path, because the parties run as other processes with other working folders.
         let folder = &std::path::absolute(folder).map_err(file_error(folder))?;
         private::create_folder(folder)?;
         let lock_path = folder.join(LOCK);
@@ -178,7 +179,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Adds a run; returns its number.
+    /// Adds a run and returns its number.
     pub(super) fn add(&self, run: &Run, detail: &str) -> Result<i64, StoreError> {
         self.add_all(&[(run, detail)])?.pop().ok_or_else(|| {
             let problem = "a run got no number".to_owned();
@@ -186,7 +187,7 @@ impl Store {
         })
     }
 
-    /// Adds runs, all of them or none; returns their numbers.
+    /// Adds runs in one transaction and returns their numbers.
     pub(super) fn add_all(&self, runs: &[(&Run, &str)]) -> Result<Vec<i64>, StoreError> {
         let mut writer = self.writer();
         let transaction = writer.transaction().map_err(|error| self.failed(error))?;
@@ -205,13 +206,13 @@ impl Store {
                     insert.execute(params![
                         run.job,
                         kind,
-                        whole(run.started_unix_ms),
+                        sql_integer(run.started_unix_ms),
                         state,
                         run.circuit,
                         run.circuit_label,
                         run.scheme,
                         run.transport,
-                        whole(run.batch),
+                        sql_integer(run.batch),
                         run.scenario,
                         run.rtt_ms,
                         run.loss,
@@ -253,7 +254,7 @@ impl Store {
         }
         let query =
             format!("SELECT id, summary FROM runs WHERE {wanted} ORDER BY id {direction} LIMIT ?");
-        values.push(whole(limit as u64).saturating_add(1).into());
+        values.push(sql_integer(limit as u64).saturating_add(1).into());
         let mut runs = self.query(&query, values, |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
         })?;
@@ -266,7 +267,7 @@ impl Store {
         Ok(Page { runs, next })
     }
 
-    /// Counts runs.
+    /// Returns the number of runs that match a filter.
     pub(super) fn count(&self, filter: &Filter) -> Result<i64, StoreError> {
         let (wanted, values) = filter.condition();
         let query = format!("SELECT count(*) FROM runs WHERE {wanted}");
@@ -274,7 +275,7 @@ impl Store {
         Ok(counts.into_iter().next().unwrap_or(0))
     }
 
-    /// Lists the values of a column with how often they are there, most frequent first.
+    /// Lists the values of a column with the number of runs of each, most frequent first.
     pub(super) fn facet(&self, filter: &Filter, column: Column) -> Result<Vec<Facet>, StoreError> {
         let (wanted, mut values) = filter.condition();
         let (column, label) = column.names();
@@ -282,7 +283,7 @@ impl Store {
             "SELECT {column}, max({label}), count(*) FROM runs WHERE {wanted} GROUP BY {column} \
              ORDER BY count(*) DESC, {column} LIMIT ?"
         );
-        values.push(MOST_VALUES.into());
+        values.push(MAX_VALUES.into());
         self.query(&query, values, |row| {
             Ok(Facet {
                 value: row.get(0)?,
@@ -292,14 +293,15 @@ impl Store {
         })
     }
 
-    /// Returns a run with all that is known of it.
+    /// Returns a run with its details.
     pub(super) fn detailed(&self, id: i64) -> Result<Option<Detailed>, StoreError> {
         let filter = Filter::of_ids(vec![id]);
         let mut page = self.details(&filter, None, 1)?;
         Ok(page.pop())
     }
 
-    /// Lists at most `limit` runs with all that is known of them, oldest first, after the one with the number `after`.
+    /// Lists at most `limit` runs with their details, oldest first, after the one with the number
+    /// `after`.
     pub(super) fn details(
         &self,
         filter: &Filter,
@@ -315,7 +317,7 @@ impl Store {
             "SELECT id, summary, detail FROM runs JOIN details ON details.run = runs.id WHERE {wanted} \
              ORDER BY id LIMIT ?"
         );
-        values.push(whole(limit as u64).into());
+        values.push(sql_integer(limit as u64).into());
         let found = self.query(&query, values, |row| {
             Ok((
                 row.get::<_, i64>(0)?,
@@ -331,7 +333,8 @@ impl Store {
             .collect()
     }
 
-    /// Deletes runs; returns how many. With `expected`, only if there are so many: otherwise returns how many there are.
+    /// Deletes runs and returns their number. If `expected` differs from that number, deletes
+    /// nothing and returns it as the error.
     pub(super) fn delete(
         &self,
         filter: &Filter,
@@ -345,7 +348,7 @@ impl Store {
                 &format!("DELETE FROM runs WHERE {wanted}"),
                 params_from_iter(values),
             )?;
-            let deleted = whole(deleted as u64);
+            let deleted = sql_integer(deleted as u64);
             if expected.is_some_and(|expected| expected != deleted) {
                 transaction.rollback()?;
                 return Ok(Err(deleted));
@@ -369,7 +372,7 @@ impl Store {
         found.map_err(|error| self.failed(error))
     }
 
-    fn one<T>(
+    fn query_one<T>(
         &self,
         query: &str,
         values: Vec<Value>,
@@ -388,7 +391,7 @@ impl Store {
     }
 
     fn writer(&self) -> MutexGuard<'_, Connection> {
-        // What was not committed is rolled back: a panic elsewhere leaves the connection as it was.
+        // A panic elsewhere rolls back the open transaction, so the connection stays usable.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -408,7 +411,7 @@ impl Store {
     }
 }
 
-/// What runs are counted by.
+/// A column that facets count.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Column {
     Circuit,
@@ -437,7 +440,7 @@ fn read_run(id: i64, summary: &str) -> Result<Run, StoreError> {
     Ok(Run { id, ..run })
 }
 
-/// Numbers in SQLite have 63 bits and a sign.
-fn whole(value: u64) -> i64 {
+/// Converts to the signed 64-bit integers of SQLite. Larger values become the maximum.
+fn sql_integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Files and folders that other users cannot read: results, uploads and the commands of own programs are in them.
+//! Files and folders that other users cannot read. They hold results, uploads and users' commands.
 
 use std::{
     fs::{DirBuilder, File, Permissions},
@@ -9,36 +9,37 @@ use std::{
 
 use super::StoreError;
 
-/// The permission bits of group and others.
-const OTHERS: u32 = 0o077;
+/// The permission bits of the group and of others.
+const GROUP_AND_OTHERS: u32 = 0o077;
 
-/// Those of them that allow to replace the files of a folder.
-const OTHERS_WRITE: u32 = 0o022;
+/// The bits that let group or others replace files in a folder.
+const GROUP_AND_OTHERS_WRITE: u32 = 0o022;
 
-/// Creates a folder with mode 0700, unless it exists. One that exists may be read by others, since its files are private, but is
-/// refused if they may write to it.
+/// Creates a folder with mode 0700, unless it exists. An existing folder may be readable by others,
+/// since its files are private. It is rejected if others may write to it.
 pub(super) fn create_folder(path: &Path) -> Result<(), StoreError> {
     let failed = |source| file_error(path, source);
     (DirBuilder::new().recursive(true).mode(0o700))
         .create(path)
         .map_err(failed)?;
     let mode = path.metadata().map_err(failed)?.mode() & 0o7777;
-    if mode & OTHERS_WRITE == 0 {
+    if mode & GROUP_AND_OTHERS_WRITE == 0 {
         return Ok(());
     }
-    Err(StoreError::Wide {
+    Err(StoreError::Writable {
         path: path.to_owned(),
         mode,
     })
 }
 
-/// Opens a file for writing, with mode 0600 whether it existed or not. SQLite gives its other files the mode of the database.
+/// Opens a file for writing and sets its mode to 0600. SQLite gives its other files the mode of the
+/// database.
 pub(super) fn open_file(path: &Path) -> Result<File, StoreError> {
     let open = || -> io::Result<File> {
         let file = (File::options().create(true).truncate(false).write(true))
             .mode(0o600)
             .open(path)?;
-        if file.metadata()?.mode() & OTHERS != 0 {
+        if file.metadata()?.mode() & GROUP_AND_OTHERS != 0 {
             file.set_permissions(Permissions::from_mode(0o600))?;
         }
         Ok(file)

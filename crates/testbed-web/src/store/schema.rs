@@ -1,4 +1,4 @@
-//! What the file of the history is like inside.
+//! The schema of the SQLite file, and its format version.
 
 use std::{path::Path, time::Duration};
 
@@ -6,19 +6,20 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::StoreError;
 
-/// Tells such files from those of other programs: "TpTB".
-const APPLICATION: i64 = 0x5470_5442;
+/// The SQLite application identifier, "TpTB". It distinguishes these files from other programs'.
+const APPLICATION_ID: i64 = 0x5470_5442;
 
-/// The format of the file. It is raised with every change; older files are brought up to it.
+/// The format of the file, in `user_version`. A file of another format is rejected.
 const FORMAT: i64 = 1;
 
-/// The most bytes of the file.
-const MOST_BYTES: i64 = 8 << 30;
+/// Maximum size of the file, in bytes.
+const MAX_BYTES: i64 = 8 << 30;
 
-/// How long a connection waits for another one.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time that a connection waits for the lock of another one.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What lists and filters need of a run is in `runs`; what is large and rarely asked for is in `details`, so that lists stay quick.
+/// The tables. `runs` has the columns that lists and filters use. `details` has the large texts, so
+/// that lists need not read them.
 const TABLES: &str = "
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -69,7 +70,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 pub(super) const INSERT_DETAIL: &str = "INSERT INTO details (run, detail) VALUES (?, ?)";
 
-/// Opens the file, or makes it, and checks it.
+/// Opens or creates the file, and checks its format and integrity.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let failed = |error| failed(path, error);
     let damaged = |problem: String| StoreError::Damaged {
@@ -77,7 +78,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
         problem,
     };
     let mut connection = Connection::open(path).map_err(failed)?;
-    connection.busy_timeout(PATIENCE).map_err(failed)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
     let number = |connection: &Connection, name: &str| {
         connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0))
     };
@@ -91,21 +92,21 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
             let made = (|| {
                 let transaction = connection.transaction()?;
                 transaction.execute_batch(TABLES)?;
-                transaction.pragma_update(None, "application_id", APPLICATION)?;
+                transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
                 transaction.pragma_update(None, "user_version", FORMAT)?;
                 transaction.commit()
             })();
             made.map_err(failed)?;
         }
-        (APPLICATION, FORMAT, _) => {}
-        (APPLICATION, found, _) if found > FORMAT => {
-            return Err(StoreError::Later {
+        (APPLICATION_ID, FORMAT, _) => {}
+        (APPLICATION_ID, found, _) if found > FORMAT => {
+            return Err(StoreError::NewerFormat {
                 path: path.to_owned(),
                 found,
                 expected: FORMAT,
             });
         }
-        _ => return Err(damaged("it is of another program".to_owned())),
+        _ => return Err(damaged("it belongs to another program".to_owned())),
     }
     let verdict: String = connection
         .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
@@ -115,18 +116,18 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     }
     let set = (|| {
         connection.pragma_update(None, "journal_mode", "wal")?;
-        // With a write-ahead log, a loss of power costs the last runs at most, and no damage.
+        // With a write-ahead log, a power failure loses the last runs at most and damages nothing.
         connection.pragma_update(None, "synchronous", "normal")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "trusted_schema", false)?;
         let page = number(&connection, "page_size")?.max(512);
-        connection.pragma_update(None, "max_page_count", MOST_BYTES / page)
+        connection.pragma_update(None, "max_page_count", MAX_BYTES / page)
     })();
     set.map_err(failed)?;
     Ok(connection)
 }
 
-/// Says what SQLite means.
+/// Maps an error of SQLite to the error of the history.
 pub(super) fn failed(path: &Path, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match error.sqlite_error_code() {

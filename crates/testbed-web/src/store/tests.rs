@@ -1,4 +1,4 @@
-//! The history: what is kept, found, counted and deleted.
+//! Tests of the history: paging, counting, deleting, damaged files and permissions.
 
 use transpute_testbed::report::fixture::row;
 
@@ -22,7 +22,7 @@ fn filled(folder: &Path, count: u64) -> Store {
 }
 
 #[test]
-fn pages_hold_every_run_once_whatever_comes_in_between() {
+fn pages_contain_every_run_once_while_runs_are_added() {
     let folder = tempfile::tempdir().unwrap();
     let store = filled(folder.path(), 1000);
     let quic = Filter::parse(&mut Params::of([("transport", "quic")])).unwrap();
@@ -57,7 +57,7 @@ fn pages_hold_every_run_once_whatever_comes_in_between() {
 }
 
 #[test]
-fn a_history_survives_and_belongs_to_one() {
+fn a_history_persists_and_is_locked_by_its_server() {
     let folder = tempfile::tempdir().unwrap();
     let store = filled(folder.path(), 3);
     let locked = Store::open(folder.path());
@@ -72,7 +72,7 @@ fn a_history_survives_and_belongs_to_one() {
 }
 
 #[test]
-fn only_what_the_user_has_seen_is_deleted() {
+fn runs_are_deleted_only_if_their_count_is_as_expected() {
     let folder = tempfile::tempdir().unwrap();
     let store = filled(folder.path(), 10);
     let quic = Filter::parse(&mut Params::of([("transport", "quic")])).unwrap();
@@ -82,15 +82,15 @@ fn only_what_the_user_has_seen_is_deleted() {
     let two = Filter::of_ids(vec![1, 3, 2]);
     assert_eq!(store.delete(&two, None).unwrap(), Ok(2));
     assert_eq!(store.count(&Filter::default()).unwrap(), 3);
-    // The details went with them.
+    // Deleting runs deletes their details.
     let left = store.details(&Filter::default(), None, 100).unwrap();
     assert_eq!(left.len(), 3);
-    // Numbers are not used again.
+    // Numbers are not reused.
     assert_eq!(store.add(&run("tcp", 1), "{}").unwrap(), 11);
 }
 
 #[test]
-fn values_are_counted() {
+fn facets_count_the_runs_of_each_value() {
     let folder = tempfile::tempdir().unwrap();
     let store = filled(folder.path(), 5);
     let facets = store.facet(&Filter::default(), Column::Transport).unwrap();
@@ -101,21 +101,17 @@ fn values_are_counted() {
 }
 
 #[test]
-fn damage_and_other_files_are_named() {
+fn damaged_and_foreign_files_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE);
-    std::fs::write(
-        &path,
-        "this is no database, whatever its name says\n".repeat(50),
-    )
-    .unwrap();
+    std::fs::write(&path, "this is not a database\n".repeat(50)).unwrap();
     let error = Store::open(folder.path()).unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
     assert!(error.to_string().contains("move it away"), "{error}");
 
     std::fs::remove_file(&path).unwrap();
     filled(folder.path(), 200);
-    // A page in the middle is overwritten.
+    // A page in the middle of the file is overwritten.
     let mut bytes = std::fs::read(&path).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle..middle + 8192].fill(0xaa);
@@ -137,7 +133,7 @@ fn damage_and_other_files_are_named() {
     drop(later);
     let error = Store::open(folder.path()).unwrap_err();
     assert!(
-        matches!(error, StoreError::Later { found: 99, .. }),
+        matches!(error, StoreError::NewerFormat { found: 99, .. }),
         "{error}"
     );
 }
@@ -151,7 +147,7 @@ fn only_this_user_has_access_to_a_history() {
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
     let database = folder.join(FILE);
     drop(Store::open(&folder).unwrap());
-    // An umask takes bits away only.
+    // The umask can only remove permission bits.
     assert_eq!((mode(&folder), mode(&database)), (0o700, 0o600));
     for (name, bits) in [(FILE, 0o644), (LOCK, 0o666)] {
         fs::set_permissions(folder.join(name), fs::Permissions::from_mode(bits)).unwrap();
@@ -168,7 +164,7 @@ fn only_this_user_has_access_to_a_history() {
         fs::set_permissions(&folder, fs::Permissions::from_mode(bits)).unwrap();
         let error = Store::open(&folder).unwrap_err();
         assert!(
-            matches!(&error, StoreError::Wide { path, mode } if *path == folder && *mode == bits),
+            matches!(&error, StoreError::Writable { path, mode } if *path == folder && *mode == bits),
             "{error}"
         );
     }

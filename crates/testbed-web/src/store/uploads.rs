@@ -1,4 +1,4 @@
-//! Uploaded circuits: files by their digest in a folder, and what is known of them in the history.
+//! Uploaded circuits: files named by their digest, with their labels and sizes in the history.
 
 use std::{
     fs,
@@ -10,61 +10,67 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::{Store, StoreError};
-use crate::{knowledge::CircuitFacts, token::hex};
+use crate::{predictor::CircuitFacts, token::hex};
 
-/// The folder.
+/// The name of the folder of uploads.
 const FOLDER: &str = "circuits";
 
-/// Digits of a digest.
-const DIGITS: usize = 64;
+/// Number of hexadecimal digits of a SHA-256 digest.
+const DIGEST_DIGITS: usize = 64;
 
-/// The most uploads there are.
-const MOST: i64 = 500;
+/// Maximum number of uploads.
+const MAX_UPLOADS: i64 = 500;
 
-/// The most bytes of all uploads.
-const MOST_BYTES: i64 = 2 << 30;
+/// Maximum total size of all uploads, in bytes.
+const MAX_BYTES: i64 = 2 << 30;
 
-/// Why an upload is not kept.
+/// The reason why an upload cannot be stored.
 #[derive(Debug, Error)]
 pub(crate) enum UploadError {
-    /// There are too many.
-    #[error("no more than {MOST} circuits and {MOST_BYTES} bytes of them are kept; delete some")]
+    /// The limit on the number or the size of uploads is reached.
+    #[error(
+        "at most {MAX_UPLOADS} circuits of {MAX_BYTES} bytes in total can be stored; delete some"
+    )]
     Full,
     /// The folder cannot be used.
-    #[error("circuits cannot be kept")]
+    #[error("cannot store the circuit")]
     File(#[source] io::Error),
     /// The history cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A circuit that somebody uploaded.
+/// An uploaded circuit.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct KeptUpload {
+pub(crate) struct Upload {
     pub(crate) digest: String,
     pub(crate) label: String,
     pub(crate) facts: CircuitFacts,
 }
 
 impl Store {
-    /// Returns the digest of a file's content.
+    /// Returns the SHA-256 digest of a file's content, in hexadecimal digits.
     pub(crate) fn digest(bytes: &[u8]) -> String {
         hex(&Sha256::digest(bytes))
     }
 
-    /// Returns where a circuit with this digest is; nothing for what is no digest, so that no path comes from a request.
+    /// Returns the path of the circuit with this digest. Returns `None` for any other text, so that
+    /// a request cannot name a path.
     pub(crate) fn upload_path(&self, digest: &str) -> Option<PathBuf> {
-        let is_digest = digest.len() == DIGITS
+        let is_digest = digest.len() == DIGEST_DIGITS
             && (digest.bytes()).all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         is_digest.then(|| self.uploads_folder().join(format!("{digest}.txt")))
     }
 
-    /// Puts a file where it can be counted, under its digest.
+    /// Writes an upload to its path, if the limits permit, and returns the path.
     pub(crate) fn put_upload(&self, digest: &str, bytes: &[u8]) -> Result<PathBuf, UploadError> {
         let query = "SELECT count(*), ifnull(sum(bytes), 0) FROM uploads";
-        let (count, sum) = (self.one(query, Vec::new(), |row| Ok((row.get(0)?, row.get(1)?)))?)
-            .unwrap_or((0_i64, 0_i64));
-        if count >= MOST || sum.saturating_add(super::whole(bytes.len() as u64)) > MOST_BYTES {
+        let (count, sum) = (self
+            .query_one(query, Vec::new(), |row| Ok((row.get(0)?, row.get(1)?)))?)
+        .unwrap_or((0_i64, 0_i64));
+        if count >= MAX_UPLOADS
+            || sum.saturating_add(super::sql_integer(bytes.len() as u64)) > MAX_BYTES
+        {
             return Err(UploadError::Full);
         }
         let path = (self.upload_path(digest))
@@ -73,19 +79,19 @@ impl Store {
         Ok(path)
     }
 
-    /// Removes a file that turned out to be no circuit.
+    /// Removes the file of an upload.
     pub(crate) fn drop_upload(&self, path: &Path) {
-        // The next upload of the same content replaces it.
+        // If the file stays, the next upload of the same content replaces it.
         let _ = fs::remove_file(path);
     }
 
-    /// Keeps what is known of an upload that is in its place.
-    pub(crate) fn keep_upload(&self, upload: &KeptUpload, bytes: u64) -> Result<(), StoreError> {
+    /// Records the label and size of an upload whose file was written.
+    pub(crate) fn keep_upload(&self, upload: &Upload, bytes: u64) -> Result<(), StoreError> {
         let facts = serde_json::to_string(&upload.facts).map_err(StoreError::Entry)?;
         let values = vec![
             upload.digest.clone().into(),
             upload.label.clone().into(),
-            super::whole(bytes).into(),
+            super::sql_integer(bytes).into(),
             facts.into(),
         ];
         let query =
@@ -94,7 +100,7 @@ impl Store {
     }
 
     /// Lists all uploads.
-    pub(crate) fn uploads(&self) -> Result<Vec<KeptUpload>, StoreError> {
+    pub(crate) fn uploads(&self) -> Result<Vec<Upload>, StoreError> {
         let query = "SELECT digest, label, facts FROM uploads ORDER BY label, digest";
         let found = self.query(query, Vec::new(), |row| {
             Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?))
@@ -102,7 +108,7 @@ impl Store {
         (found.into_iter())
             .map(|(digest, label, facts)| {
                 let facts = serde_json::from_str(&facts).map_err(StoreError::Entry)?;
-                Ok(KeptUpload {
+                Ok(Upload {
                     digest,
                     label,
                     facts,
@@ -111,16 +117,15 @@ impl Store {
             .collect()
     }
 
-    /// Returns an upload, if it is there.
-    pub(crate) fn upload(&self, digest: &str) -> Result<Option<KeptUpload>, StoreError> {
+    /// Returns an upload, if it is recorded and its file exists.
+    pub(crate) fn upload(&self, digest: &str) -> Result<Option<Upload>, StoreError> {
         let all = self.uploads()?;
-        let has_file = |upload: &KeptUpload| {
-            (self.upload_path(&upload.digest)).is_some_and(|path| path.is_file())
-        };
+        let has_file =
+            |upload: &Upload| (self.upload_path(&upload.digest)).is_some_and(|path| path.is_file());
         Ok((all.into_iter()).find(|upload| upload.digest == digest && has_file(upload)))
     }
 
-    /// Forgets an upload; says whether there was one.
+    /// Deletes an upload and returns whether there was one.
     pub(crate) fn delete_upload(&self, digest: &str) -> Result<bool, StoreError> {
         let query = "DELETE FROM uploads WHERE digest = ?";
         let (deleted, _) = self.execute(query, vec![digest.to_owned().into()])?;
@@ -135,7 +140,7 @@ impl Store {
     }
 }
 
-/// Writes a file that is there whole or not at all.
+/// Writes a file atomically: a temporary file is renamed to its path.
 fn write_whole(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -168,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn uploads_are_kept_once_and_forgotten() {
+    fn an_upload_is_stored_once_and_can_be_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let digest = Store::digest(b"circuit");
         let path = store.put_upload(&digest, b"circuit").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"circuit");
         assert_eq!(store.upload(&digest).unwrap(), None);
-        let upload = KeptUpload {
+        let upload = Upload {
             digest: digest.clone(),
             label: "mine".to_owned(),
             facts: CircuitFacts {

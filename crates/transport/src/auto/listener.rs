@@ -1,20 +1,19 @@
 //! The listening end: a TCP port and a UDP port of the same number.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    collections::BTreeMap, future::poll_fn, net::SocketAddr, num::NonZeroU16, sync::Arc, task::Poll,
+};
 
 use async_trait::async_trait;
 
 use super::{
-    AutoOptions, NAME, Offer, Pick,
-    handler::{Handler, Incoming},
-    others::Others,
+    Accepted, Offer,
+    candidate::{Place, Port, PortListener},
+    table::{self, Entry},
 };
 use crate::{
-    Link, Listener, Quic, Registry, Rudp, Security, Tcp, TcpStriped, TransportError,
-    quic::QuicListener,
-    rudp::{Foreign, Listening, RudpListener, bind_on_both, ports},
-    striped::{Gatherer, Groups},
-    tcp::{Acceptor, Port},
+    Link, Listener, Registry, Security, TransportError,
+    rudp::{UdpPort, bind_on_both},
 };
 
 /// Listens for connectors that pick one of several transports.
@@ -22,43 +21,30 @@ use crate::{
 /// As every [`Listener`] it takes up connections only while somebody waits for one (or a link of `tcp-striped` lacks
 /// connections, for the time of a handshake at most), runs a bounded number of handshakes, and drops strangers and garbage.
 pub struct AutoListener {
-    tcp: Gatherer<Handler, Incoming>,
-    quic: Option<QuicListener<Handler>>,
-    rudp: Option<RudpListener<Handler>>,
-    others: Option<(Others, Offer)>,
+    listeners: Vec<Box<dyn PortListener>>,
+    local: String,
     /// Dropped last.
-    _listening: Option<Listening>,
-}
-
-/// A link, and the transport that the connector picked for it.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Accepted {
-    /// The link.
-    pub link: Link,
-    /// What was picked.
-    pub pick: Pick,
+    _udp: Option<UdpPort>,
 }
 
 impl AutoListener {
     /// Starts to listen on `host:port`; port 0 lets the system choose a number that is free on both.
     ///
-    /// In plaintext `quic` is left out of the offer. A UDP port is opened only if something in the offer needs it.
+    /// What has no plaintext is left out of the offer in plaintext. A UDP port is opened only if something in the offer needs it.
     ///
     /// # Errors
     /// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], [`TransportError::Listen`],
-    /// [`TransportError::NoPinnedPeer`]; [`TransportError::NoPlaintext`] if only `quic` is offered and that in plaintext.
+    /// [`TransportError::NoPinnedPeer`]; [`TransportError::NoPlaintext`] in plaintext if nothing that is offered has it.
     pub async fn bind(
         address: &str,
         security: &Security,
         offer: Offer,
-        options: AutoOptions,
     ) -> Result<Self, TransportError> {
-        Self::bind_among(address, security, offer, options, &Registry::new()).await
+        Self::bind_among(address, security, offer, &Registry::with_builtins()).await
     }
 
-    /// Listens as [`bind`](Self::bind) does. The transports of other crates in the registry that are offered listen too, each at a port of
-    /// its own that the offer states. One that cannot listen is left out of the offer.
+    /// Listens as [`bind`](Self::bind) does, with the transports of a registry. Those of other crates listen too, each at a port of its own
+    /// that the offer states. One that cannot listen is left out of the offer.
     ///
     /// # Errors
     /// As [`bind`](Self::bind).
@@ -66,80 +52,62 @@ impl AutoListener {
         address: &str,
         security: &Security,
         offer: Offer,
-        options: AutoOptions,
         registry: &Registry,
     ) -> Result<Self, TransportError> {
-        let mut offer = offer.fit_for(security)?;
-        let timeout = options.tcp.handshake_timeout;
-        let others = Others::bind(address, security, &mut offer, registry, timeout).await;
-        let mut listener = Self::bind_shared(address, security, &offer, options).await?;
-        listener.others = Some((others, offer));
+        let entries = table::of(registry);
+        let mut offer = offer.fit_for(&entries, security)?;
+        let mut own_ports = bind_own_ports(address, security, &entries, &mut offer).await;
+        let place = Place {
+            address: address.into(),
+            security: security.saying(&offer.encode())?,
+            offer: Arc::new(offer),
+            udp: None,
+        };
+        let mut listener =
+            bind_on_both(address, |at| Self::bind_shared(at, &entries, place.clone())).await?;
+        listener.listeners.append(&mut own_ports);
         Ok(listener)
     }
 
     async fn bind_shared(
-        address: &str,
-        security: &Security,
-        offer: &Offer,
-        options: AutoOptions,
+        at: SocketAddr,
+        entries: &[Entry],
+        mut place: Place,
     ) -> Result<Self, TransportError> {
-        let security = security.saying(&offer.encode())?;
-        let named = (offer.names()).filter(|&name| [Tcp::NAME, TcpStriped::NAME].contains(&name));
-        let transports: Vec<_> = [NAME].into_iter().chain(named).collect();
-        let acceptor = Acceptor::new(&security, &transports, offer.describe())?;
-        bind_on_both(address, |candidate| {
-            Self::bind_both(candidate, &security, &acceptor, offer, options)
+        // The TCP port carries the offer, whatever is offered.
+        let is_needed = |entry: &&Entry| match entry.port {
+            Port::Stream => true,
+            Port::Datagrams { .. } => entry.is_offered(&place.offer),
+            Port::Own => false,
+        };
+        let needed: Vec<&Entry> = entries.iter().filter(is_needed).collect();
+        let datagrams = needed.iter().filter_map(|entry| match entry.port {
+            Port::Datagrams { buffer, is_foreign } => Some((buffer, is_foreign)),
+            _ => None,
+        });
+        let all = datagrams.reduce(|one, other| (one.0.max(other.0), one.1 || other.1));
+        let mut local = at;
+        if let Some((buffer, has_foreign)) = all {
+            let udp = UdpPort::bind(at, buffer, has_foreign).await;
+            let udp = place
+                .udp
+                .insert(udp.map_err(|source| TransportError::Listen {
+                    address: at.to_string(),
+                    source,
+                })?);
+            local = udp.local();
+        }
+        place.address = local.to_string();
+        let mut listeners = Vec::new();
+        for entry in needed {
+            listeners.push(entry.candidate.listen(place.clone()).await?);
+        }
+        let first = listeners.first().map(|it| it.local_address());
+        Ok(Self {
+            listeners,
+            local: first.unwrap_or(place.address),
+            _udp: place.udp,
         })
-        .await
-    }
-
-    async fn bind_both(
-        candidate: SocketAddr,
-        security: &Security,
-        acceptor: &Acceptor,
-        offer: &Offer,
-        options: AutoOptions,
-    ) -> Result<Self, TransportError> {
-        let listen_error = |source| TransportError::Listen {
-            address: candidate.to_string(),
-            source,
-        };
-        let (has_quic, has_rudp) = (offer.allows(Quic::NAME), offer.allows(Rudp::NAME));
-        let foreign = has_quic.then(Arc::<Foreign>::default);
-        let listening = if has_quic || has_rudp {
-            let buffer = (options.rudp.socket_buffer).max(options.quic.socket_buffer);
-            let listening = ports::listen(candidate, buffer, foreign.clone()).await;
-            Some(listening.map_err(listen_error)?)
-        } else {
-            None
-        };
-        let door = (listening.as_ref()).map(|listening| Arc::clone(listening.door()));
-        let local = door.as_ref().map_or(candidate, |door| door.local());
-        let groups = Groups::new(TcpStriped::default(), options.tcp.handshake_timeout);
-        let handler = Handler {
-            acceptor: acceptor.clone(),
-            offer: Arc::new(offer.clone()),
-            groups: groups.clone(),
-        };
-        let tcp = Port::bind(&local.to_string(), handler.clone(), options.tcp).await?;
-        let mut listener = Self {
-            tcp: Gatherer::new(tcp, groups),
-            quic: None,
-            rudp: None,
-            others: None,
-            _listening: None,
-        };
-        if let (Some(door), Some(foreign)) = (door.clone(), foreign) {
-            let quic = QuicListener::beside(handler.clone(), door, foreign, security, options.quic);
-            listener.quic = Some(quic?);
-        }
-        if let Some(door) = door.filter(|_| has_rudp) {
-            let message = offer.encode();
-            let rudp = RudpListener::beside(handler, door, security, &message, options.rudp);
-            listener.rudp = Some(rudp?);
-        }
-        listener._listening = listening;
-        Ok(listener)
     }
 
     /// Waits for the next link. Cancel-safe.
@@ -160,41 +128,59 @@ impl AutoListener {
     /// # Errors
     /// [`TransportError::Accept`] if a listening socket itself is broken.
     pub async fn next_visit(&mut self) -> Result<Option<Accepted>, TransportError> {
-        let quic = async {
-            match &mut self.quic {
-                Some(quic) => quic.next().await,
-                None => std::future::pending().await,
+        // Each listener is asked first in turn: none can keep the others waiting.
+        let count = self.listeners.len();
+        self.listeners.rotate_left(1.min(count));
+        // All futures are cancel-safe.
+        let mut waiting: Vec<_> = self.listeners.iter_mut().map(|it| it.next()).collect();
+        poll_fn(|cx| {
+            let mut polled = waiting.iter_mut().map(|it| it.as_mut().poll(cx));
+            polled.find(Poll::is_ready).unwrap_or(Poll::Pending)
+        })
+        .await
+    }
+}
+
+/// Starts to listen with each offered transport that does not share the ports. One that cannot is left out of the offer.
+async fn bind_own_ports(
+    address: &str,
+    security: &Security,
+    entries: &[Entry],
+    offer: &mut Offer,
+) -> Vec<Box<dyn PortListener>> {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let place = Place {
+        address: format!("{host}:0"),
+        security: security.clone(),
+        offer: Arc::new(offer.clone()),
+        udp: None,
+    };
+    let (mut listeners, mut ports) = (Vec::new(), BTreeMap::new());
+    for entry in (entries.iter()).filter(|it| it.port == Port::Own && it.is_offered(offer)) {
+        let name = entry.transports.first().copied().unwrap_or_default();
+        match entry.candidate.listen(place.clone()).await {
+            Ok(listener) => {
+                let address = listener.local_address();
+                let port = address.rsplit_once(':').map(|(_, port)| port);
+                match port.and_then(|port| port.parse::<NonZeroU16>().ok()) {
+                    Some(port) => {
+                        ports.insert(name, port);
+                        listeners.push(listener);
+                    }
+                    None => tracing::warn!(name, address, "auto needs an address host:port"),
+                }
             }
-        };
-        let rudp = async {
-            match &mut self.rudp {
-                Some(rudp) => rudp.next().await,
-                None => std::future::pending().await,
-            }
-        };
-        let others = async {
-            match &mut self.others {
-                Some((others, offer)) => others.next(offer).await,
-                None => std::future::pending().await,
-            }
-        };
-        // All branches are cancel-safe.
-        tokio::select! {
-            incoming = self.tcp.next() => Ok(match incoming? {
-                Incoming::Link(accepted) => Some(*accepted),
-                Incoming::Unpicked => None,
-            }),
-            accepted = quic => Ok(Some(*accepted?)),
-            accepted = rudp => Ok(Some(*accepted?)),
-            accepted = others => Ok(Some(accepted)),
+            Err(error) => tracing::warn!(name, %error, "a transport cannot listen"),
         }
     }
+    offer.set_ports(&ports);
+    listeners
 }
 
 #[async_trait]
 impl Listener for AutoListener {
     fn local_address(&self) -> String {
-        self.tcp.local_address()
+        self.local.clone()
     }
 
     async fn accept(&mut self) -> Result<Link, TransportError> {

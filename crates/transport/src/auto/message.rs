@@ -8,104 +8,142 @@ use std::{
     io,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-use super::{Offer, Pick};
-use crate::{TcpStriped, TransportError, striped::join};
+use super::pick::Pick;
+use crate::TransportError;
 
 pub(super) const MAGIC: [u8; 8] = *b"tpchose2";
 
 const TAKEN: u8 = 0;
 const REFUSED: u8 = 1;
 
+/// Time to send a choice. The connection is idle, so its buffers have room: only a broken connection takes as long.
+const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The first message of a connector on a connection.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(crate) enum Message {
     /// The connection becomes the link.
     Choice(Pick),
-    /// The connection is a further one of `tcp-striped`.
-    Join([u8; join::LENGTH]),
+    /// The connection joins a link. The bytes are those of the message.
+    Join(Vec<u8>),
+}
+
+/// The message with which a connection joins a link.
+#[derive(Clone, Copy)]
+pub(crate) struct JoinFormat {
+    /// Its first bytes.
+    pub(crate) magic: [u8; 8],
+    /// Its length in bytes.
+    pub(crate) length: usize,
+    /// Whether connections may join links.
+    pub(crate) is_allowed: bool,
 }
 
 /// Encodes the choice.
-pub(super) fn encode(pick: &Pick) -> Vec<u8> {
-    let text = pick.to_string();
+fn encode(choice: &str) -> Vec<u8> {
     // A name with its settings is shorter than 255 bytes.
-    [&MAGIC[..], &[text.len() as u8], text.as_bytes()].concat()
+    [&MAGIC[..], &[choice.len() as u8], choice.as_bytes()].concat()
+}
+
+/// Sends the choice. If the listener has ended the connection, it may have told why: it refuses this end's identity, for
+/// example.
+pub(crate) async fn send(
+    reader: &mut (impl AsyncRead + Unpin),
+    writer: &mut (impl AsyncWrite + Unpin),
+    choice: &str,
+) -> Result<(), TransportError> {
+    let choice = encode(choice);
+    let sent = async {
+        writer.write_all(&choice).await?;
+        writer.flush().await
+    };
+    let Err(error) = tokio::time::timeout(SEND_TIMEOUT, sent)
+        .await
+        .unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+    else {
+        return Ok(());
+    };
+    let told = tokio::time::timeout(Duration::ZERO, reader.read(&mut [0])).await;
+    let told = told.ok().and_then(Result::err);
+    Err(TransportError::from_io(told.unwrap_or(error)))
+}
+
+/// Closes a stream, and returns the peer's refusal if that is its answer.
+pub(crate) async fn close(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+) -> Result<(), TransportError> {
+    let _ = stream.shutdown().await;
+    match stream.read(&mut [0]).await.map_err(TransportError::from_io) {
+        Err(refusal @ TransportError::PeerRefusedUs { .. }) => Err(refusal),
+        _ => Ok(()),
+    }
 }
 
 /// Reads the first message on a connection, and no byte after it, and answers a choice. Returns `None` if the connection ends
 /// first.
 ///
-/// `here` names the transports that may be picked on this connection.
+/// `allows` returns whether a pick may be made on this connection. `join` is the message that may come instead of a choice.
 ///
 /// # Errors
 /// [`TransportError::NotTranspute`], after the answer where it is a choice that is refused.
-pub(super) async fn hear(
+pub(crate) async fn hear(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
-    offer: &Offer,
-    here: &[&'static str],
+    allows: impl Fn(&Pick) -> bool,
+    join: Option<JoinFormat>,
 ) -> Result<Option<Message>, TransportError> {
-    let (magic, body) = match read(reader).await {
+    let (magic, body) = match read(reader, join).await {
         Ok(message) => message,
         Err(error) => {
             tracing::trace!(%error, "a connection ended that was not picked");
             return Ok(None);
         }
     };
-    let message = match magic {
-        MAGIC => (str::from_utf8(&body).ok())
-            .and_then(|text| {
-                let is_other = |name: &&&str| Pick::is_other(name) && **name == text;
-                let other = here.iter().find(is_other);
-                (text.parse().ok()).or_else(|| other.map(|name| Pick::Other(name)))
-            })
-            .map(Message::Choice),
-        join::MAGIC => ([&magic[..], &body].concat().try_into().ok()).map(Message::Join),
-        _ => {
-            let (sent, expected) = (magic.escape_ascii(), MAGIC.escape_ascii());
-            return Err(TransportError::NotTranspute {
-                evidence: format!(
-                    "it sent \"{sent}\", expected a choice (\"{expected}\"); give the same --transport on both sides"
-                ),
-            });
-        }
-    };
-    let transport = match &message {
-        Some(Message::Choice(pick)) => pick.transport(),
-        Some(Message::Join(_)) => TcpStriped::NAME,
-        None => "unknown to this version",
-    };
-    let is_allowed = offer.allows(transport) && here.contains(&transport);
-    let answer = match &message {
-        Some(Message::Join(_)) if is_allowed => return Ok(message),
-        _ if is_allowed => TAKEN,
-        _ => REFUSED,
-    };
+    let join = join.filter(|join| join.magic == magic);
+    if join.is_some_and(|join| join.is_allowed) {
+        return Ok(Some(Message::Join([&magic[..], &body].concat())));
+    }
+    if magic != MAGIC && join.is_none() {
+        let (sent, expected) = (magic.escape_ascii(), MAGIC.escape_ascii());
+        return Err(TransportError::NotTranspute {
+            evidence: format!(
+                "it sent \"{sent}\", expected a choice (\"{expected}\"); give the same --transport on both sides"
+            ),
+        });
+    }
+    let pick = (str::from_utf8(&body).ok()).map(Pick::from);
+    let pick = pick.filter(|pick| join.is_none() && allows(pick));
+    let answer = pick.as_ref().map_or(REFUSED, |_| TAKEN);
     let answered = async {
         writer.write_all(&[answer]).await?;
         writer.flush().await
     };
     answered.await.map_err(TransportError::from_io)?;
-    if is_allowed {
-        return Ok(message);
+    if let Some(pick) = pick {
+        return Ok(Some(Message::Choice(pick)));
     }
     let _ = writer.shutdown().await;
+    let sent = body.escape_ascii();
     Err(TransportError::NotTranspute {
-        evidence: format!("it picked a transport that this connection does not allow: {transport}"),
+        evidence: format!("it picked a transport that this connection does not allow: {sent}"),
     })
 }
 
 /// Reads a message: its magic and what follows that.
-async fn read(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<([u8; MAGIC.len()], Vec<u8>)> {
+async fn read(
+    reader: &mut (impl AsyncRead + Unpin),
+    join: Option<JoinFormat>,
+) -> io::Result<([u8; MAGIC.len()], Vec<u8>)> {
     let mut magic = [0; MAGIC.len()];
     reader.read_exact(&mut magic).await?;
-    let mut body = match magic {
-        MAGIC => vec![0; reader.read_u8().await?.into()],
-        join::MAGIC => vec![0; join::LENGTH - magic.len()],
+    let mut body = match join {
+        _ if magic == MAGIC => vec![0; reader.read_u8().await?.into()],
+        Some(join) if magic == join.magic => vec![0; join.length.saturating_sub(magic.len())],
         _ => Vec::new(),
     };
     reader.read_exact(&mut body).await?;
@@ -113,14 +151,14 @@ async fn read(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<([u8; MAGIC.l
 }
 
 /// A reader that checks the listener's answer in front of the first byte: the connector does not wait for it.
-pub(super) struct Answered<R> {
+pub(crate) struct Answered<R> {
     inner: R,
     /// `None` until the answer is there, then whether it takes the choice.
     is_taken: Option<bool>,
 }
 
 impl<R> Answered<R> {
-    pub(super) fn new(inner: R) -> Self {
+    pub(crate) fn new(inner: R) -> Self {
         let is_taken = None;
         Self { inner, is_taken }
     }
@@ -165,20 +203,25 @@ mod tests {
 
     use super::*;
 
-    fn pick(text: &str) -> Pick {
-        text.parse().unwrap()
+    const JOIN: JoinFormat = JoinFormat {
+        magic: *b"tpjoins1",
+        length: 20,
+        is_allowed: false,
+    };
+
+    fn is_tcp(pick: &Pick) -> bool {
+        pick.as_str() == "tcp"
     }
 
     #[test]
     fn a_choice_is_what_the_document_says() {
-        assert_eq!(encode(&pick("tcp:cc=bbr")), b"tpchose2\x0atcp:cc=bbr");
-        assert_eq!(encode(&pick("rudp")), b"tpchose2\x04rudp");
+        assert_eq!(encode("tcp:cc=bbr"), b"tpchose2\x0atcp:cc=bbr");
+        assert_eq!(encode("rudp"), b"tpchose2\x04rudp");
     }
 
     #[tokio::test]
     async fn each_choice_is_answered() {
-        let join = [&join::MAGIC[..], &[9; join::LENGTH - 8]].concat();
-        let offer = Offer::of(["tcp", "rudp"]).unwrap();
+        let join = [&JOIN.magic[..], &[9; 12]].concat();
         for (message, expected) in [
             (&b"tpchose2\x03tcp"[..], &[TAKEN][..]),
             (b"tpchose2\x04quic", &[REFUSED]),
@@ -191,12 +234,12 @@ mod tests {
             (b"GET / HTTP/1.1\r\n", &[]),
         ] {
             let mut sent = Vec::new();
-            let heard = hear(&mut &message[..], &mut sent, &offer, &["tcp"]).await;
+            let heard = hear(&mut &message[..], &mut sent, is_tcp, Some(JOIN)).await;
             assert_eq!(sent, expected, "{}", message.escape_ascii());
             assert_eq!(heard.is_ok(), expected == [TAKEN]);
         }
-        for cut in [&b""[..], b"tp", b"tpchose2", b"tpchose2\x03tc", b"tpstrip3"] {
-            let heard = hear(&mut &cut[..], &mut Vec::new(), &offer, &["tcp"]).await;
+        for cut in [&b""[..], b"tp", b"tpchose2", b"tpchose2\x03tc", b"tpjoins1"] {
+            let heard = hear(&mut &cut[..], &mut Vec::new(), is_tcp, Some(JOIN)).await;
             assert!(heard.unwrap().is_none(), "{cut:?}");
         }
     }
@@ -226,7 +269,7 @@ mod tests {
             }
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let hearing = async {
-                hear(&mut &bytes[..], &mut Vec::new(), &Offer::all(), &["tcp"]).await
+                hear(&mut &bytes[..], &mut Vec::new(), is_tcp, Some(JOIN)).await
             };
             let _ = runtime.block_on(hearing);
         }

@@ -1,9 +1,13 @@
 //! Several transports at one address, of which the connector picks one when it has seen the path.
 //!
 //! An [`AutoListener`] has a TCP port and a UDP port of the same number. A connector opens everything at once ([`race()`]): a
-//! TCP connection, a QUIC connection and reliable UDP. Each of them tells something about the path when it comes up, and each
-//! can become the link: the connector says so in the first bytes on it and goes on with what the link is for. So picking one
+//! connection on the TCP port, and one of each protocol on the UDP port. Each of them tells something about the path when it comes up,
+//! and each can become the link: the connector says so in the first bytes on it and goes on with what the link is for. So picking one
 //! costs no round trip, and what was not picked is closed. Which one is better is decided by a [`Policy`].
+//!
+//! The transports are those of a [`Registry`](crate::Registry). `table` makes candidates of them, and `candidate` is what a candidate
+//! does: it opens a connection, makes it the link, and listens. A transport that does not share the two ports has one of its own, and is
+//! tried when the offer is known (`own_port`).
 //!
 //! docs/protocol.md, "Agreement on the transport", has the bytes and the times, and docs/security.md what an attacker can do.
 //!
@@ -15,8 +19,8 @@
 //!
 //! impl Policy for FastPathsOverRudp {
 //!     fn decide(&self, progress: &Progress) -> Option<Pick> {
-//!         let rate = progress.rudp.up()?.path.sent_train?.rate?;
-//!         (rate > 1_000_000).then_some(Pick::Rudp)
+//!         let rate = progress.stage("rudp").up()?.path.sent_train?.rate?;
+//!         (rate > 1_000_000).then(|| Pick::from("rudp"))
 //!     }
 //! }
 //!
@@ -26,24 +30,28 @@
 //! # }
 //! ```
 
-mod handler;
+pub(crate) mod candidate;
 mod listener;
-mod message;
+pub(crate) mod message;
 mod offer;
 mod options;
-mod others;
+mod own_port;
 mod pick;
 mod policy;
 mod race;
+mod table;
 
+#[doc(hidden)]
+pub use self::candidate::SharedPort;
 pub use self::{
-    listener::{Accepted, AutoListener},
+    candidate::SetupReport,
+    listener::AutoListener,
     offer::Offer,
     options::AutoOptions,
-    pick::Pick,
-    policy::{Policy, Progress, SetupReport, Stage},
+    pick::{Accepted, Pick},
+    policy::{Attempt, Policy, Progress, Stage},
     race::{Won, probe, probe_among, race, race_among},
 };
 
 /// The name of this protocol in ALPN.
-const NAME: &str = "auto";
+pub(crate) const NAME: &str = "auto";

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, num::NonZeroU16};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::{NAME, Pick};
-use crate::{Quic, Registry, Rudp, Security, Tcp, TcpStriped, TransportError};
+use super::NAME;
+use crate::TransportError;
 
 pub(super) const MAGIC: [u8; 8] = *b"tpoffer3";
 
@@ -19,152 +19,130 @@ const MAX_NAMES: usize = 512;
 /// What a listener offers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Offer {
-    names: Vec<String>,
-    /// The ports of transports that do not share those of the listener.
-    ports: BTreeMap<String, NonZeroU16>,
+    transports: Vec<(String, Port)>,
+}
+
+/// The port of an offered transport.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Port {
+    /// That of the listener.
+    Shared,
+    /// One of its own; `None` until it listens.
+    Own(Option<NonZeroU16>),
 }
 
 impl Offer {
-    /// Offers all transports of which `auto` can make one the link: `tcp`, `tcp-striped`, `quic` and `rudp`.
-    #[must_use]
-    pub fn all() -> Self {
+    /// Offers these transports. Each shares the ports of the listener, or not.
+    pub(super) fn new(transports: impl IntoIterator<Item = (&'static str, bool)>) -> Self {
+        let transports = transports.into_iter().map(|(name, is_shared)| {
+            let port = match is_shared {
+                true => Port::Shared,
+                false => Port::Own(None),
+            };
+            (name.to_owned(), port)
+        });
         Self {
-            names: [Tcp::NAME, TcpStriped::NAME, Quic::NAME, Rudp::NAME]
-                .map(String::from)
-                .to_vec(),
-            ports: BTreeMap::new(),
+            transports: transports.collect(),
         }
     }
 
-    /// Offers all transports of a registry that `auto` may choose, those of other crates included.
-    #[must_use]
-    pub fn of_registry(registry: &Registry) -> Self {
-        let mut offer = Self::all();
-        let names: Vec<&str> = registry.candidates().map(|it| it.name()).collect();
-        offer.names.retain(|name| names.contains(&name.as_str()));
-        let others = super::others::of(registry).into_iter();
-        offer.names.extend(others.map(|it| it.name().to_owned()));
-        offer
-    }
-
-    /// Offers the transports of these names, of those that [`of_registry`](Self::of_registry) offers.
-    ///
-    /// # Errors
-    /// As [`of`](Self::of).
-    pub fn among<'a>(
-        registry: &Registry,
+    pub(super) fn only_these<'a>(
+        mut self,
         names: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, TransportError> {
-        Self::of_registry(registry).only_these(names)
-    }
-
-    /// Offers the transports of these names.
-    ///
-    /// # Errors
-    /// [`TransportError::UnknownTransport`] if `auto` cannot make one of them the link, or there is none.
-    pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, TransportError> {
-        Self::all().only_these(names)
-    }
-
-    fn only_these<'a>(
-        self,
-        names: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Self, TransportError> {
-        let mut offer = self;
         let names: Vec<&str> = names.into_iter().collect();
-        let unknown = names.iter().find(|name| !offer.allows(name));
+        let unknown = names.iter().find(|name| !self.allows(name));
         if let Some(&name) = unknown.or(names.is_empty().then_some(&"")) {
             return Err(TransportError::UnknownTransport {
                 name: name.into(),
-                known: offer.names,
+                known: self.names().map(String::from).collect(),
             });
         }
-        offer.names.retain(|known| names.contains(&known.as_str()));
-        Ok(offer)
+        self.retain(|known| names.contains(&known));
+        Ok(self)
+    }
+
+    pub(super) fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
+        self.transports.retain(|(name, _)| keeps(name));
     }
 
     /// Returns the names of the transports that are allowed. A later version of the peer may name some that are not
     /// known here.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str)
+        self.transports.iter().map(|(name, _)| name.as_str())
     }
 
     /// Returns whether the transport of this name is allowed.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
-        self.names.iter().any(|known| known == name)
+        self.names().any(|known| known == name)
     }
 
     /// Describes it to a peer that has named a transport which is not offered.
-    pub(super) fn describe(&self) -> String {
-        format!("{NAME} ({})", self.names.join(", "))
+    pub(crate) fn describe(&self) -> String {
+        let names: Vec<&str> = self.names().collect();
+        format!("{NAME} ({})", names.join(", "))
     }
 
     /// The offer of a listener that uses this transport by its name.
     pub(super) fn only(transport: &str) -> Self {
         Self {
-            names: vec![transport.into()],
-            ports: BTreeMap::new(),
+            transports: vec![(transport.into(), Port::Shared)],
         }
     }
 
     /// Returns whether one of the transports shares the ports of the listener. Without one no connector learns the offer.
     #[must_use]
     pub fn has_shared(&self) -> bool {
-        let shared = Self::all();
-        self.names().any(|name| shared.allows(name))
+        self.transports
+            .iter()
+            .any(|(_, port)| *port == Port::Shared)
     }
 
-    /// Returns the port of a transport of another crate.
+    /// Returns the port of a transport that does not share those of the listener.
     pub(super) fn port(&self, name: &str) -> Option<NonZeroU16> {
-        self.ports.get(name).copied()
+        let found = self.transports.iter().find(|(known, _)| known == name)?;
+        match found.1 {
+            Port::Own(port) => port,
+            Port::Shared => None,
+        }
     }
 
-    /// States the ports of the transports of other crates, and leaves out those that have none.
-    pub(super) fn set_ports(&mut self, ports: BTreeMap<String, NonZeroU16>) {
-        let shared = Self::all();
-        (self.names).retain(|name| shared.allows(name) || ports.contains_key(name));
-        self.ports = ports;
-    }
-
-    /// Leaves out what there is not in plaintext.
-    pub(super) fn fit_for(mut self, security: &Security) -> Result<Self, TransportError> {
-        if matches!(security, Security::Plaintext) {
-            self.names.retain(|name| name != Quic::NAME);
+    /// States the ports of the transports that do not share those of the listener, and leaves out those that have none.
+    pub(super) fn set_ports(&mut self, ports: &BTreeMap<&str, NonZeroU16>) {
+        for (name, port) in &mut self.transports {
+            if let Port::Own(port) = port {
+                *port = ports.get(name.as_str()).copied();
+            }
         }
-        if self.names.is_empty() {
-            return Err(TransportError::NoPlaintext {
-                transport: Quic::NAME,
-                instead: Tcp::NAME,
-            });
-        }
-        Ok(self)
+        (self.transports).retain(|(_, port)| *port != Port::Own(None));
     }
 
     /// Checks that a transport may be picked.
-    pub(super) fn check(&self, pick: &Pick) -> Result<(), TransportError> {
-        if self.allows(pick.transport()) {
+    pub(super) fn check(&self, transport: &'static str) -> Result<(), TransportError> {
+        if self.allows(transport) {
             return Ok(());
         }
         Err(TransportError::NotOffered {
-            transport: pick.transport(),
-            offered: self.names.clone(),
+            transport,
+            offered: self.names().map(String::from).collect(),
         })
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let entry = |name: &String| match self.ports.get(name) {
-            Some(port) => format!("{name}@{port}"),
-            None => name.clone(),
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let entry = |(name, port): &(String, Port)| match port {
+            Port::Own(Some(port)) => format!("{name}@{port}"),
+            _ => name.clone(),
         };
-        let names = self.names.iter().map(entry).collect::<Vec<_>>().join(",");
+        let names = (self.transports.iter().map(entry)).collect::<Vec<_>>();
+        let names = names.join(",");
         // The built-in ones take 25 bytes, and the number and length of others are bounded. No message follows.
         let length = (names.len() as u16).to_le_bytes();
         [&MAGIC[..], &length, names.as_bytes(), &[0, 0]].concat()
     }
 
     /// Reads an offer and nothing after it.
-    pub(super) async fn read(
+    pub(crate) async fn read(
         reader: &mut (impl AsyncRead + Unpin),
     ) -> Result<Self, TransportError> {
         let mut magic = [0; MAGIC.len()];
@@ -183,10 +161,7 @@ impl Offer {
         }
         let [names, _message] = parts;
         let is_plain = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        let mut offer = Self {
-            names: Vec::new(),
-            ports: BTreeMap::new(),
-        };
+        let mut transports = Vec::new();
         for entry in names.split(|&byte| byte == b',') {
             let entry = str::from_utf8(entry).unwrap_or_default();
             let (name, port) = match entry.split_once('@') {
@@ -196,13 +171,16 @@ impl Offer {
             if name.is_empty() || !name.as_bytes().iter().all(is_plain) {
                 return Err(malformed("a name of a transport is none"));
             }
-            if let Some(port) = port {
-                let port = (port.parse()).map_err(|_| malformed("a port is none"))?;
-                offer.ports.insert(name.to_owned(), port);
-            }
-            offer.names.push(name.to_owned());
+            let port = match port {
+                Some(port) => {
+                    let port = port.parse().map_err(|_| malformed("a port is none"))?;
+                    Port::Own(Some(port))
+                }
+                None => Port::Shared,
+            };
+            transports.push((name.to_owned(), port));
         }
-        Ok(offer)
+        Ok(Self { transports })
     }
 
     /// Reads an offer from a certificate.
@@ -255,16 +233,18 @@ mod tests {
         assert_eq!(decode(&all.encode()).unwrap(), all);
         // Transports of other crates have ports.
         let mut with_port = offer.clone();
-        with_port.names.push("mine".into());
+        for name in ["mine", "silent"] {
+            with_port.transports.push((name.into(), Port::Own(None)));
+        }
         let port = NonZeroU16::new(7).unwrap();
-        with_port.set_ports([("mine".to_owned(), port)].into());
+        with_port.set_ports(&[("mine", port)].into());
         let encoded = b"tpoffer3\x0f\x00tcp,rudp,mine@7\x00\x00";
         assert_eq!(with_port.encode(), encoded);
         assert_eq!(decode(encoded).unwrap(), with_port);
         // A transport of a later version does no harm.
         let later = decode(b"tpoffer3\x0a\x00tcp,warp-9\x00\x00").unwrap();
-        assert!(later.allows("warp-9") && later.check(&"tcp".parse().unwrap()).is_ok());
-        let error = later.check(&Pick::Quic).unwrap_err();
+        assert!(later.allows("warp-9") && later.check("tcp").is_ok());
+        let error = later.check("quic").unwrap_err();
         assert!(matches!(error, TransportError::NotOffered { .. }));
     }
 

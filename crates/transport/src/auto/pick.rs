@@ -1,159 +1,57 @@
-//! What a connector may pick.
+//! The transport that a connector picks.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
-use crate::{
-    CongestionControl, Quic, Rudp, Settings, StripedOptions, Tcp, TcpOptions, TcpStriped,
-    TransportError,
-};
+use crate::{Link, Settings, TransportError};
 
-/// A transport that becomes the link, with what is set for it at that moment.
+/// A transport that becomes the link, with the settings that take effect at that moment.
 ///
-/// Written as after `--transport`: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`, `quic`, `rudp`. The others have settings
-/// too, but their connections are under way before one of them is picked: those of this side are in
-/// [`AutoOptions`](super::AutoOptions).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// Written as after `--transport`: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`, `quic`. Most transports have none of these settings,
+/// because their connections are under way before one of them is picked.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Pick(String);
+
+/// A link, and the transport that the connector picked for it.
+#[derive(Debug)]
 #[non_exhaustive]
-pub enum Pick {
-    /// The TCP connection.
-    Tcp {
-        /// The congestion control of both sides; the listener goes without if it does not have it.
-        congestion_control: Option<CongestionControl>,
-    },
-    /// The TCP connection, and others that join it when they are open, two round trips after the pick.
-    TcpStriped {
-        /// How many connections, 1 to 32.
-        connections: u8,
-        /// The congestion control of both sides; the listener goes without if it does not have it.
-        congestion_control: Option<CongestionControl>,
-    },
-    /// The QUIC connection.
-    Quic,
-    /// Reliable UDP.
-    Rudp,
-    /// A transport of another crate, by its name. It listens on a port of its own.
-    Other(&'static str),
+pub struct Accepted {
+    /// The link.
+    pub link: Link,
+    /// What was picked.
+    pub pick: Pick,
 }
 
 impl Pick {
-    /// Returns whether a name is that of a transport of another crate.
-    pub(super) fn is_other(name: &str) -> bool {
-        ![Tcp::NAME, TcpStriped::NAME, Quic::NAME, Rudp::NAME].contains(&name)
-    }
-
     /// Returns the name of the transport.
     #[must_use]
-    pub fn transport(&self) -> &'static str {
-        match self {
-            Self::Tcp { .. } => Tcp::NAME,
-            Self::TcpStriped { .. } => TcpStriped::NAME,
-            Self::Quic => Quic::NAME,
-            Self::Rudp => Rudp::NAME,
-            Self::Other(name) => name,
-        }
+    pub fn transport(&self) -> &str {
+        self.0.split(':').next().unwrap_or_default()
     }
 
-    /// Returns the congestion control that is asked for.
+    /// Returns the name with the settings.
     #[must_use]
-    pub fn congestion_control(&self) -> Option<CongestionControl> {
-        match *self {
-            Self::Tcp { congestion_control }
-            | Self::TcpStriped {
-                congestion_control, ..
-            } => congestion_control,
-            Self::Quic | Self::Rudp | Self::Other(_) => None,
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Parses the settings, as those of the transport of this name.
+    pub(crate) fn settings(&self, transport: &'static str) -> Result<Settings, TransportError> {
+        match self.0.split_once(':') {
+            Some((_, settings)) => Settings::parse(transport, settings),
+            None => Ok(Settings::none(transport)),
         }
     }
 }
 
-impl FromStr for Pick {
-    type Err = TransportError;
-
-    fn from_str(text: &str) -> Result<Self, TransportError> {
-        let (name, settings) =
-            (text.split_once(':')).map_or((text, None), |(name, settings)| (name, Some(settings)));
-        let known = [Tcp::NAME, TcpStriped::NAME, Quic::NAME, Rudp::NAME];
-        let name = (known.into_iter().find(|known| *known == name)).ok_or_else(|| {
-            TransportError::UnknownTransport {
-                name: name.into(),
-                known: known.map(String::from).to_vec(),
-            }
-        })?;
-        let mut settings = match settings {
-            Some(text) => Settings::parse(name, text)?,
-            None => Settings::none(name),
-        };
-        let pick = match name {
-            Quic::NAME => Self::Quic,
-            Rudp::NAME => Self::Rudp,
-            Tcp::NAME => Self::Tcp {
-                congestion_control: (TcpOptions::default().configured(&mut settings)?)
-                    .congestion_control,
-            },
-            _ => {
-                let options = StripedOptions::default().configured(&mut settings)?;
-                Self::TcpStriped {
-                    connections: (options.connections).unwrap_or(StripedOptions::CONNECTIONS),
-                    congestion_control: options.tcp.congestion_control,
-                }
-            }
-        };
-        settings.finish()?;
-        Ok(pick)
+impl From<&str> for Pick {
+    /// The name and the settings are checked when the pick takes effect.
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
     }
 }
 
 impl fmt::Display for Pick {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp {
-                congestion_control: Some(name),
-            } => write!(f, "tcp:cc={name}"),
-            Self::TcpStriped {
-                connections,
-                congestion_control,
-            } => {
-                write!(f, "tcp-striped:n={connections}")?;
-                match congestion_control {
-                    Some(name) => write!(f, ",cc={name}"),
-                    None => Ok(()),
-                }
-            }
-            other => f.write_str(other.transport()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn picks_are_written_as_transports_are() {
-        for text in [
-            "tcp",
-            "tcp:cc=bbr",
-            "tcp-striped:n=8",
-            "tcp-striped:n=32,cc=reno",
-            "quic",
-            "rudp",
-        ] {
-            assert_eq!(text.parse::<Pick>().unwrap().to_string(), text);
-        }
-        let pick: Pick = "tcp-striped".parse().unwrap();
-        assert_eq!(pick.to_string(), "tcp-striped:n=8");
-        for text in [
-            "",
-            "udp",
-            "tcp:",
-            "tcp:n=4",
-            "tcp:cc=b b",
-            "tcp-striped:n=0",
-            "tcp-striped:n=33",
-            "quic:cc=cubic",
-            "rudp:rate=1g",
-        ] {
-            assert!(text.parse::<Pick>().is_err(), "{text}");
-        }
+        f.write_str(&self.0)
     }
 }

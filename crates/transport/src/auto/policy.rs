@@ -1,28 +1,21 @@
 //! The interface between a race of transports and the policy that ends it.
 //!
-//! A race opens one connection for each transport and reports their state and measurements as [`Progress`]. After each report the
+//! A race opens one connection of each kind and reports their state and measurements as [`Progress`]. After each report the
 //! [`Policy`] either picks the transport that becomes the link, or lets the race continue.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use super::{Offer, Pick};
-use crate::{PathSample, Quic, Rudp, Tcp, TcpStriped, TransportError};
+use super::{
+    candidate::{Port, SetupReport},
+    offer::Offer,
+    pick::Pick,
+    table::{self, Entry},
+};
+use crate::{Registry, TransportError};
 
 static ABSENT: Stage = Stage::Absent;
 
-/// The report on an established connection.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SetupReport {
-    /// The path measurements of the transport, such as its round-trip time.
-    pub path: PathSample,
-    /// From the start of connecting until the connection was there.
-    pub after: Duration,
-    /// Whether the set-up will tell nothing more: the trains are over.
-    pub is_complete: bool,
-}
-
-/// The state of one transport in a race.
+/// The state of one connection in a race.
 #[derive(Clone, Debug, Default)]
 pub enum Stage {
     /// It does not take part: this side leaves it out, or the listener does not offer it.
@@ -42,18 +35,20 @@ pub enum Stage {
 pub struct Progress {
     /// Time since the race began.
     pub elapsed: Duration,
-    /// Duration of the TCP handshake, one round trip, once the listener's machine has answered it.
+    /// Duration of the handshake of TCP, one round trip, once the listener's machine has answered it.
     pub tcp_rtt: Option<Duration>,
     /// What the listener offers, once any connection is up.
     pub offer: Option<Offer>,
-    /// The TCP connection with TLS, which `tcp` and `tcp-striped` need.
-    pub tcp: Stage,
-    /// The QUIC connection.
-    pub quic: Stage,
-    /// The connection of reliable UDP. Its report grows while the trains of the set-up arrive.
-    pub rudp: Stage,
-    /// The links of transports of other crates, by name. They begin when the offer is known, which has their ports.
-    pub others: BTreeMap<&'static str, Stage>,
+    /// The connections, those that the race prefers first.
+    pub(super) connections: Vec<Attempt>,
+}
+
+/// One connection of a race.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    transports: Vec<&'static str>,
+    pub(super) port: Port,
+    pub(super) stage: Stage,
 }
 
 /// Decides which transport wins a race.
@@ -63,8 +58,8 @@ pub trait Policy: Send + Sync {
     ///
     /// The race calls this once for each report and each change of a stage.
     ///
-    /// If the policy returns `None` and no handshake is pending any more, the race takes the first of `rudp`, `quic` and `tcp` that is
-    /// established.
+    /// If the policy returns `None` and no handshake is pending any more, the race takes one of the established connections: that with
+    /// the fewest round trips of set-up, and of these the one that has measured the path.
     fn decide(&self, progress: &Progress) -> Option<Pick>;
 }
 
@@ -94,59 +89,65 @@ impl Stage {
     }
 }
 
+impl Attempt {
+    /// Returns the names of the transports that the connection can become.
+    #[must_use]
+    pub fn transports(&self) -> &[&'static str] {
+        &self.transports
+    }
+
+    /// Returns whether it uses the UDP port of the listener.
+    #[must_use]
+    pub fn uses_udp(&self) -> bool {
+        matches!(self.port, Port::Datagrams { .. })
+    }
+
+    /// Returns the state of the connection.
+    #[must_use]
+    pub fn stage(&self) -> &Stage {
+        &self.stage
+    }
+}
+
 impl Progress {
+    /// Returns the progress of a race that has not begun, between the transports of a registry. For tests of a policy.
+    #[must_use]
+    pub fn new(registry: &Registry) -> Self {
+        let mut entries = table::of(registry);
+        entries.sort_by_key(Entry::preference);
+        Self::of_entries(&entries)
+    }
+
+    pub(super) fn of_entries(entries: &[Entry]) -> Self {
+        let connections = entries.iter().map(|entry| Attempt {
+            transports: entry.transports.clone(),
+            port: entry.port,
+            stage: Stage::Absent,
+        });
+        Self {
+            connections: connections.collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Iterates over the connections.
+    pub fn connections(&self) -> impl Iterator<Item = &Attempt> {
+        self.connections.iter()
+    }
+
     /// Returns the stage of the connection that the transport of this name needs.
     #[must_use]
     pub fn stage(&self, transport: &str) -> &Stage {
-        match transport {
-            Quic::NAME => &self.quic,
-            Rudp::NAME => &self.rudp,
-            Tcp::NAME | TcpStriped::NAME => &self.tcp,
-            other => self.others.get(other).unwrap_or(&ABSENT),
-        }
+        (self.connections())
+            .find(|it| it.transports.contains(&transport))
+            .map_or(&ABSENT, Attempt::stage)
     }
 
-    /// Returns a copy in which the UDP handshakes that are still pending have failed because UDP is blocked.
-    pub(super) fn without_udp(&self, address: &str) -> Self {
-        let mut progress = self.clone();
-        let blocked = Arc::new(TransportError::UdpBlocked {
-            address: address.to_owned(),
-            after: self.elapsed,
-        });
-        for stage in [&mut progress.quic, &mut progress.rudp] {
-            if stage.is_pending() {
-                *stage = Stage::Failed(Arc::clone(&blocked));
-            }
-        }
-        progress
-    }
-
-    /// Parses the text of a pick: a transport with its settings, or one of another crate that takes part in the race.
-    #[must_use]
-    pub fn pick(&self, text: &str) -> Option<Pick> {
-        let other = || {
-            let (name, _) = self.others.get_key_value(text)?;
-            Some(Pick::Other(name))
-        };
-        text.parse().ok().or_else(other)
-    }
-
-    /// Iterates over all stages.
-    pub fn stages(&self) -> impl Iterator<Item = &Stage> {
-        let shared = [&self.tcp, &self.quic, &self.rudp];
-        shared.into_iter().chain(self.others.values())
-    }
-
-    pub(super) fn set_stage(&mut self, transport: &str, stage: Stage) {
-        match transport {
-            Quic::NAME => self.quic = stage,
-            Rudp::NAME => self.rudp = stage,
-            Tcp::NAME | TcpStriped::NAME => self.tcp = stage,
-            other => {
-                if let Some(known) = self.others.get_mut(other) {
-                    *known = stage;
-                }
-            }
+    /// Sets the stage of the connection that the transport of this name needs. For tests of a policy.
+    pub fn set_stage(&mut self, transport: &str, stage: Stage) {
+        let mut connections = self.connections.iter_mut();
+        if let Some(found) = connections.find(|it| it.transports.contains(&transport)) {
+            found.stage = stage;
         }
     }
 }

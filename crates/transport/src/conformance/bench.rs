@@ -1,4 +1,4 @@
-//! The two parties of a check, and how they send and receive.
+//! The two parties of a check, and their sending and receiving.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     TransportError,
 };
 
-/// A fresh pair of parties for one check.
+/// The identities and options of a check.
 pub(super) struct Bench<'a> {
     pub(super) transport: &'a dyn Transport,
     pub(super) mode: Mode,
@@ -27,7 +27,7 @@ pub(super) struct Bench<'a> {
 pub(super) struct Pair {
     pub(super) accepted: Link,
     pub(super) connected: Link,
-    /// Kept so that closing the listener does not disturb the check.
+    /// Kept so that closing the listener does not affect the check.
     pub(super) listener: Box<dyn Listener>,
 }
 
@@ -52,12 +52,12 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// The protection that a party asks for in this mode.
+    /// Returns the protection of a party in this mode.
     pub(super) fn security(&self, me: &Arc<Identity>, peer: &Identity) -> Security {
         self.security_of(self.mode, me, peer)
     }
 
-    /// The protection that a party asks for in another mode.
+    /// Returns the protection of a party in another mode.
     pub(super) fn security_of(&self, mode: Mode, me: &Arc<Identity>, peer: &Identity) -> Security {
         match mode {
             Mode::Tls => Security::tls(Arc::clone(me), [peer.fingerprint()]),
@@ -84,7 +84,7 @@ impl<'a> Bench<'a> {
             .await
     }
 
-    /// Links the right parties over a listener that may have been through something.
+    /// Links the right parties over a listener that may have seen errors.
     pub(super) async fn link(&self, listener: &mut dyn Listener) -> Result<(Link, Link), String> {
         let address = listener.local_address();
         let (accepted, connected) = tokio::join!(listener.accept(), self.connect(&address));
@@ -104,8 +104,8 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Sends everything that a party has to say, `total` bytes of the pattern `word` in writes up to `largest`, and closes
-    /// the sending direction.
+    /// Sends all data of a party, `total` bytes of the pattern `word` in writes up to `largest`,
+    /// and closes the sending direction.
     pub(super) async fn send_all(
         &self,
         writer: &mut LinkWriter,
@@ -118,7 +118,7 @@ impl<'a> Bench<'a> {
         finish(writer).await
     }
 
-    /// Receives what [`send_all`](Self::send_all) sends, and expects that nothing follows.
+    /// Receives the data of [`send_all`](Self::send_all), and expects the end after it.
     pub(super) async fn receive_all(
         &self,
         reader: &mut LinkReader,
@@ -194,7 +194,7 @@ pub(super) async fn receive(
     Ok(())
 }
 
-/// Has the parties exchange a few bytes.
+/// Lets the parties exchange a few bytes.
 pub(super) async fn works(a: Link, b: Link) -> Result<(), String> {
     const LENGTH: usize = 1000;
     let (mut a_reader, mut a_writer) = a.into_parts();
@@ -202,7 +202,7 @@ pub(super) async fn works(a: Link, b: Link) -> Result<(), String> {
     let party = async |reader: &mut _, writer: &mut _| {
         let (mut out, mut inward) = (Pattern::new(9), Pattern::new(9));
         let (mut sizes, mut rooms) = (Sizes::new(1), Sizes::new(2));
-        // At once: a link need not hold what the parties send.
+        // Concurrently, because a link need not buffer the data.
         tokio::try_join!(
             send(writer, &mut out, LENGTH, 100, &mut sizes),
             receive(reader, &mut inward, LENGTH, &mut rooms)
@@ -228,5 +228,5 @@ pub(super) async fn expect_end(reader: &mut LinkReader) -> Result<(), String> {
 
 const LARGEST_READ: usize = 256 * 1024;
 
-/// The time within which a vanished peer must be noticed.
+/// Time within which a vanished peer must be reported.
 pub(super) const NOTICE: Duration = Duration::from_secs(10);

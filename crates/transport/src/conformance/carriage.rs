@@ -1,4 +1,4 @@
-//! Checks of what a link does with bytes.
+//! Checks of the transfer of bytes.
 
 use std::{task::Poll, time::Duration};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Link, LinkReader, LinkStats, LinkWriter};
 
-/// Both sides send at once, in writes from one byte to the full payload, and close.
+/// Both sides send concurrently, in writes from one byte to the full payload, and close.
 pub(super) async fn duplex_bulk(bench: &Bench<'_>) -> Result<(), String> {
     let Pair {
         accepted,
@@ -24,7 +24,7 @@ pub(super) async fn duplex_bulk(bench: &Bench<'_>) -> Result<(), String> {
     exchange(bench, accepted, connected).await
 }
 
-/// Sends the payload each way, in one write first and in random sizes then.
+/// Sends the payload in each direction, first in one write and then in random sizes.
 async fn exchange(bench: &Bench<'_>, a: Link, b: Link) -> Result<(), String> {
     let seed = bench.options.seed;
     let payload = bench.options.payload;
@@ -55,7 +55,7 @@ async fn exchange(bench: &Bench<'_>, a: Link, b: Link) -> Result<(), String> {
     Ok(())
 }
 
-/// A conversation of small flushed messages: one that is held back stops it.
+/// A conversation of small flushed messages. A message that is held back stops it.
 pub(super) async fn small_writes(bench: &Bench<'_>) -> Result<(), String> {
     const ROUNDS: usize = 100;
     let pair = bench.pair().await?;
@@ -85,7 +85,7 @@ pub(super) async fn small_writes(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// One direction closes, the other goes on.
+/// One direction closes, the other continues.
 pub(super) async fn half_close(bench: &Bench<'_>) -> Result<(), String> {
     let mut listener = bench.listen().await?;
     for accepting_side_first in [true, false] {
@@ -110,7 +110,7 @@ pub(super) async fn half_close(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// While nobody reads, the writer must come to wait; when somebody does, nothing may be missing.
+/// While the peer does not read, the writer must block. When the peer reads, all bytes must arrive.
 pub(super) async fn back_pressure(bench: &Bench<'_>) -> Result<(), String> {
     const STALL: Duration = Duration::from_millis(500);
     let pair = bench.pair().await?;
@@ -159,7 +159,7 @@ pub(super) async fn back_pressure(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads that are given up half way must not lose bytes.
+/// Cancelled reads must not lose bytes.
 pub(super) async fn cancelled_reads(bench: &Bench<'_>) -> Result<(), String> {
     const TOTAL: usize = 10_000;
     let pair = bench.pair().await?;
@@ -172,7 +172,7 @@ pub(super) async fn cancelled_reads(bench: &Bench<'_>) -> Result<(), String> {
             let length = sizes.draw(500).min(left);
             send(&mut writer, &mut pattern, length, 500, &mut sizes).await?;
             left -= length;
-            // Long enough for the reader to come back to an empty link and give up.
+            // Long enough for the reader to find the link empty and cancel.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         finish(&mut writer).await
@@ -209,14 +209,14 @@ pub(super) async fn cancelled_reads(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Links of one listener, opened at once, carry different things at once.
+/// Links of one listener, opened at the same time, carry different data at the same time.
 pub(super) async fn many_links(bench: &Bench<'_>) -> Result<(), String> {
     let mut listener = bench.listen().await?;
     let address = listener.local_address();
     let count = bench.options.links;
     let length = bench.options.payload / 8;
     let serve = async |link: Link| {
-        // The first bytes say which of them this is.
+        // The first byte is the number of the link.
         let (mut reader, mut writer) = link.into_parts();
         let id = (reader.read_u64().await)
             .map_err(|error| format!("cannot read which link this is: {error}"))?;
@@ -232,7 +232,7 @@ pub(super) async fn many_links(bench: &Bench<'_>) -> Result<(), String> {
         bench.receive_all(&mut reader, id, length).await?;
         finish(&mut writer).await
     };
-    // Nobody starts before all are open.
+    // No link starts before all are open.
     let accept_all = async {
         let mut links = Vec::with_capacity(count);
         while links.len() < count {
@@ -245,7 +245,7 @@ pub(super) async fn many_links(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs futures at once in this task; the first error is the result.
+/// Runs futures concurrently in this task. Returns the first error.
 async fn all<F: Future<Output = Result<(), String>>>(
     futures: impl Iterator<Item = F>,
 ) -> Result<(), String> {
@@ -269,7 +269,7 @@ async fn all<F: Future<Output = Result<(), String>>>(
     .await
 }
 
-/// The counters agree with what was sent, and watching them does not keep a link open.
+/// The counters agree with the sent bytes, and reading them does not keep a link open.
 pub(super) async fn statistics(bench: &Bench<'_>) -> Result<(), String> {
     let mut listener = bench.listen().await?;
     let (accepted, connected) = bench.link(&mut *listener).await?;

@@ -1,4 +1,4 @@
-//! Checks of how a link ends, and of peers that stand still or die.
+//! Checks of the end of a link, and of peers that stall or die.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -18,18 +18,19 @@ use super::{
 };
 use crate::{Link, LinkWriter, TransportError};
 
-/// When the party that stays finishes.
+/// The time at which the remaining party finishes.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Finish {
     First,
     Late,
 }
 
-/// What was shut down arrives, though its sender has left before the peer has read it, has heard nothing from it, and
-/// cannot know whether the peer has said something; and whoever of two parties that have said their last word leaves
-/// first. A peer that has written nothing may finish before that or after it.
+/// Data before a shutdown arrives even if its sender has left before the peer read it. The sender
+/// may have received nothing, and cannot know whether the peer has sent anything. Of two parties
+/// that have both shut down, either may leave first. A peer that has written nothing may shut down
+/// before or after.
 pub(super) async fn graceful_close(bench: &Bench<'_>) -> Result<(), String> {
-    /// Long enough for what fits into the link to wait there.
+    /// Long enough for the link to fill up.
     const LATE: Duration = Duration::from_millis(100);
     let length = bench.options.payload;
     let mut listener = bench.listen().await?;
@@ -88,7 +89,8 @@ pub(super) async fn graceful_close(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// A party that drops one half has closed nothing: the peer sees no end, and the other direction goes on.
+/// A party that drops one half has closed nothing: the peer sees no end, and the other direction
+/// continues.
 pub(super) async fn dropped_half(bench: &Bench<'_>) -> Result<(), String> {
     const A_WHILE: Duration = Duration::from_millis(100);
     let Pair {
@@ -128,7 +130,8 @@ pub(super) async fn dropped_half(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// A peer that reads nothing for a while holds up neither its own words nor other links, and loses nothing.
+/// A peer that does not read for a while delays neither its own sending nor other links, and loses
+/// nothing.
 pub(super) async fn peer_stalled(bench: &Bench<'_>) -> Result<(), String> {
     const FULL: Duration = Duration::from_millis(200);
     let mut listener = bench.listen().await?;
@@ -154,12 +157,12 @@ pub(super) async fn peer_stalled(bench: &Bench<'_>) -> Result<(), String> {
                 break;
             }
         }
-        // The stalled side speaks, and is heard.
+        // The data of the stalled side arrives.
         let speak = bench.send_all(&mut b_writer, 2, length, 65_536);
         let hear = bench.receive_all(&mut a_reader, 2, length);
         try_join!(speak, hear)
             .map_err(|error| format!("from a peer that reads nothing: {error}"))?;
-        // Others get links that work.
+        // Other peers get working links.
         let (c, d) = (bench.link(&mut *listener).await)
             .map_err(|error| format!("beside a stalled link: {error}"))?;
         works(c, d)
@@ -190,15 +193,15 @@ pub(super) async fn peer_stalled(bench: &Bench<'_>) -> Result<(), String> {
     }
 }
 
-/// A peer that is killed while bytes run both ways is noticed, by reading and by writing; what arrived of its words is
-/// right and not taken for all of them; the listener serves the next one.
+/// The death of a peer during transfers in both directions is reported by reading and by writing.
+/// Its received data is right and not taken for complete, and the listener serves the next peer.
 ///
-/// Killed is the task that holds the link, wherever it is: the suite has one process.
+/// The suite has one process, so it kills the task that holds the link.
 pub(super) async fn peer_killed(bench: &Bench<'_>) -> Result<(), String> {
     let mut listener = bench.listen().await?;
     let (accepted, connected) = bench.link(&mut *listener).await?;
     let (mut reader, mut writer) = accepted.into_parts();
-    // Dropping the set kills it, too.
+    // Dropping the set kills the task too.
     let mut victim = JoinSet::new();
     victim.spawn(async move {
         let (mut reader, mut writer) = connected.into_parts();
@@ -214,7 +217,7 @@ pub(super) async fn peer_killed(bench: &Bench<'_>) -> Result<(), String> {
     });
     let mut pattern = Pattern::new(1);
     let survive = async {
-        // For longer than that takes, and not for ever.
+        // More than the detection needs, but bounded.
         let enough = bench.options.payload.saturating_mul(64);
         let run = async {
             let mut sizes = Sizes::new(2);
@@ -234,7 +237,7 @@ pub(super) async fn peer_killed(bench: &Bench<'_>) -> Result<(), String> {
             bench.options.payload / 2,
             &mut sizes,
         );
-        // The words of the survivor run until then.
+        // The survivor sends until then.
         tokio::select! {
             result = first => result,
             Err(error) = run => Err(error),
@@ -274,7 +277,8 @@ pub(super) async fn peer_killed(bench: &Bench<'_>) -> Result<(), String> {
         .map_err(|error| format!("after a peer was killed: {error}"))
 }
 
-/// A peer that drops its link without a word is noticed, by reading and by writing, and not taken for a clean end.
+/// A peer that drops its link without a shutdown is reported by reading and by writing, and not as
+/// a clean end.
 pub(super) async fn peer_drop(bench: &Bench<'_>) -> Result<(), String> {
     let Pair {
         accepted,
@@ -298,7 +302,7 @@ pub(super) async fn peer_drop(bench: &Bench<'_>) -> Result<(), String> {
     writing_fails(&mut writer).await
 }
 
-/// Writes until the writer notices that the peer is gone.
+/// Writes until the writer reports that the peer is gone.
 async fn writing_fails(writer: &mut LinkWriter) -> Result<(), String> {
     let press_on = async {
         let bytes = [0; 16 * 1024];

@@ -10,18 +10,19 @@
 //! # }
 //! ```
 //!
-//! Both ends run in one task on this machine, so the checks see what a program sees: bytes, order, ends, errors,
-//! back-pressure and identities. They do not measure speed.
+//! Both ends run in one task on this machine. The checks cover the contract of
+//! [`Link`](crate::Link): bytes, order, ends, errors, back-pressure and identities. They do not
+//! measure speed.
 //!
-//! | asked of a transport | checks |
+//! | requirement | checks |
 //! | --- | --- |
 //! | bytes arrive unchanged and in order, in writes from one byte to megabytes | `duplex-bulk`, `small-writes`, `cancelled-reads` |
-//! | bounded memory, and a peer that stands still holds up nobody else | `back-pressure`, `peer-stalled` |
+//! | memory is bounded, and a stalled peer delays no other | `back-pressure`, `peer-stalled` |
 //! | each direction ends by itself, and not before everything has arrived | `half-close`, `dropped-half`, `graceful-close` |
-//! | an end that nobody asked for is seen, and not taken for a complete stream | `peer-drop`, `peer-killed` |
+//! | an unexpected end is reported, and not taken for a complete stream | `peer-drop`, `peer-killed` |
 //! | many links of one listener do not mix | `many-links`, `cancelled-accepts`, `closed-listener` |
-//! | only the right peer gets a link, whoever else knocks | `link-info`, `wrong-pin-seen-by-connector`, `wrong-pin-seen-by-listener`, `security-mismatch`, `garbage` |
-//! | the figures are right, and watching them holds nothing open | `statistics` |
+//! | only the right peer gets a link | `link-info`, `wrong-pin-seen-by-connector`, `wrong-pin-seen-by-listener`, `security-mismatch`, `garbage` |
+//! | the counters are right, and reading them holds nothing open | `statistics` |
 
 mod bench;
 mod carriage;
@@ -39,26 +40,29 @@ pub use self::pattern::{Mismatch, Pattern};
 use self::bench::Bench;
 use crate::Transport;
 
-/// What to check and how.
+/// The options of the checks.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// Where to listen: one listener at a time, so a fixed address will do. Default: `127.0.0.1:0`.
+    /// Address to listen on. One listener exists at a time, so a fixed port is possible. Default:
+    /// `127.0.0.1:0`.
     pub address: String,
-    /// The kinds of link the transport offers. Default: [`Mode::Tls`] and [`Mode::Plaintext`].
+    /// The kinds of link that the transport supports. Default: [`Mode::Tls`] and
+    /// [`Mode::Plaintext`].
     pub modes: Vec<Mode>,
-    /// What kind of socket the transport listens on, to throw garbage at it. Default: TCP.
+    /// The kind of socket that the transport listens on, for sending garbage to it. Default: TCP.
     pub port: Port,
-    /// Bytes of the largest single write, and about the number sent each way in the bulk checks. Default: 8 MiB.
+    /// Bytes of the largest single write, and the approximate number sent in each direction by the
+    /// bulk checks. Default: 8 MiB.
     pub payload: usize,
-    /// Bytes that a link may take in while the peer reads nothing. Default: 64 MiB, above the largest socket buffers
-    /// that Linux chooses by itself.
+    /// Bytes that a link may buffer while the peer does not read. Default: 64 MiB, more than the
+    /// largest socket buffers that Linux chooses by default.
     pub max_buffered: u64,
-    /// Links that are open at once in the check of many. Default: 16.
+    /// Number of links that are open at the same time in the check of many. Default: 16.
     pub links: usize,
-    /// Time for each check. A transport that hangs fails. Default: 30 s.
+    /// Time limit of each check. A transport that hangs fails. Default: 30 s.
     pub check_timeout: Duration,
-    /// Chooses the sizes and contents of what is sent. Default: 1.
+    /// Seed of the sizes and contents of the data. Default: 1.
     pub seed: u64,
 }
 
@@ -95,7 +99,7 @@ impl Mode {
     }
 }
 
-/// What a listener's address leads to.
+/// The kind of a listener's address.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Port {
@@ -103,27 +107,27 @@ pub enum Port {
     Tcp,
     /// A UDP port of this machine.
     Udp,
-    /// Neither; the garbage check is left out.
+    /// Neither. The garbage check is left out.
     Other,
 }
 
-/// What was checked and how it went.
+/// The results of all checks.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Name of the transport.
     pub transport: &'static str,
-    /// One entry per check, in the order they ran.
+    /// One entry per check, in order of execution.
     pub checks: Vec<CheckReport>,
 }
 
-/// How one check went.
+/// The result of one check.
 #[derive(Clone, Debug)]
 pub struct CheckReport {
     /// Kind of link and name of the check, such as `tls/half-close`.
     pub name: String,
-    /// How long it took.
+    /// Duration of the check.
     pub elapsed: Duration,
-    /// What was wrong; `None` if the check passed.
+    /// The problem; `None` if the check passed.
     pub failure: Option<String>,
 }
 
@@ -135,9 +139,10 @@ pub struct ConformanceError {
     pub report: Report,
 }
 
-/// Runs every check that applies, also after one has failed.
+/// Runs every check that applies, also after a failure.
 ///
-/// Needs a Tokio runtime with I/O and time enabled, and about 100 MB of memory for a transport that buffers too much.
+/// It needs a Tokio runtime with I/O and time enabled, and about 100 MB of memory for a transport
+/// that buffers too much.
 ///
 /// # Errors
 /// [`ConformanceError`] with the full report if any check failed.

@@ -1,13 +1,14 @@
-//! Contents that both ends can compute, so that every byte can be checked at its place.
+//! Data that both ends can compute, so that every byte can be checked at its position.
 
 use thiserror::Error;
 
-/// A reproducible stream of bytes, written and checked at the speed of memory. Word k is `seed + k * 0x9e3779b97f4a7c15` modulo
-/// 2^64, in little-endian order, so that no two words of a stream are the same.
+/// A reproducible stream of bytes, written and checked at the speed of memory. Word k is `seed + k
+/// * 0x9e3779b97f4a7c15` modulo 2^64, in little-endian order, so that no two words of a stream are
+/// equal.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     word: u64,
-    /// Bytes of `word` that are used up.
+    /// Number of used bytes of `word`.
     used: usize,
     position: u64,
 }
@@ -24,8 +25,8 @@ pub struct Mismatch {
     pub found: u8,
 }
 
-/// An odd number, so that words repeat only after 2^64 of them: 2^64 divided by the golden ratio, which is also the increment of
-/// SplitMix64.
+/// An odd number, so that words repeat only after 2^64 of them. It is 2^64 divided by the golden
+/// ratio, the increment of SplitMix64.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Pattern {
@@ -54,7 +55,7 @@ impl Pattern {
         self.fill_slowly(tail);
     }
 
-    /// Compares bytes that arrived with the next ones of the stream.
+    /// Compares received bytes with the next ones of the stream.
     ///
     /// # Errors
     /// The first byte that differs. The position of the pattern is then unspecified.
@@ -131,7 +132,7 @@ impl Sizes {
         Self(seed)
     }
 
-    /// Draws a size from 1 to `most`, every order of magnitude equally often.
+    /// Draws a size from 1 to `most`, with equal probability for every order of magnitude.
     pub(super) fn draw(&mut self, most: usize) -> usize {
         self.0 = self.0.wrapping_add(STEP);
         let random = mix(self.0);

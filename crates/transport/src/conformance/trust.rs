@@ -1,4 +1,4 @@
-//! Checks of who gets a link.
+//! Checks of authentication.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{Link, Listener, TransportError};
 
-/// The link says truthfully what it is.
+/// The description of the link is true.
 pub(super) async fn info(bench: &Bench<'_>) -> Result<(), String> {
     let Pair {
         accepted,
@@ -58,7 +58,7 @@ pub(super) async fn info(bench: &Bench<'_>) -> Result<(), String> {
     }
 }
 
-/// A listener whose waiting is given up and resumed loses nobody.
+/// A listener whose `accept` was cancelled and resumed loses no peer.
 pub(super) async fn cancelled_accepts(bench: &Bench<'_>) -> Result<(), String> {
     let mut listener = bench.listen().await?;
     let address = listener.local_address();
@@ -75,7 +75,7 @@ pub(super) async fn cancelled_accepts(bench: &Bench<'_>) -> Result<(), String> {
     works(accepted, connected).await
 }
 
-/// Nobody connects to a listener that is gone.
+/// A closed listener accepts no connection.
 pub(super) async fn closed_listener(bench: &Bench<'_>) -> Result<(), String> {
     let listener = bench.listen().await?;
     let address = listener.local_address();
@@ -92,7 +92,7 @@ pub(super) async fn closed_listener(bench: &Bench<'_>) -> Result<(), String> {
     }
 }
 
-/// The connector refuses a listener whose key is not pinned, and names both keys.
+/// The connector rejects a listener whose key is not pinned, and reports both keys.
 pub(super) async fn wrong_pin_by_connector(bench: &Bench<'_>) -> Result<(), String> {
     let mut listener = bench.listen().await?;
     let address = listener.local_address();
@@ -108,7 +108,7 @@ pub(super) async fn wrong_pin_by_connector(bench: &Bench<'_>) -> Result<(), Stri
     still_serves(bench, &mut *listener).await
 }
 
-/// The listener refuses a connector whose key is not pinned, and that one learns why.
+/// The listener rejects a connector whose key is not pinned. The connector learns the reason.
 pub(super) async fn wrong_pin_by_listener(bench: &Bench<'_>) -> Result<(), String> {
     let mut listener = bench.listen().await?;
     let address = listener.local_address();
@@ -125,7 +125,7 @@ pub(super) async fn wrong_pin_by_listener(bench: &Bench<'_>) -> Result<(), Strin
     still_serves(bench, &mut *listener).await
 }
 
-/// Kinds of link do not meet: neither encrypted and plaintext ones, nor those with pins and those without.
+/// Different kinds of link do not connect: encrypted with plaintext, and pinned with unpinned.
 pub(super) async fn security_mismatch(bench: &Bench<'_>) -> Result<(), String> {
     let mut listener = bench.listen().await?;
     let address = listener.local_address();
@@ -148,17 +148,17 @@ pub(super) async fn security_mismatch(bench: &Bench<'_>) -> Result<(), String> {
     still_serves(bench, &mut *listener).await
 }
 
-/// Strangers that send garbage, or nothing, in numbers, keep nobody from connecting.
+/// Many connections that send garbage, or nothing, do not prevent the right peer from connecting.
 pub(super) async fn garbage(bench: &Bench<'_>) -> Result<(), String> {
     let mut listener = bench.listen().await?;
     let address = listener.local_address();
-    // Held open until the end: a listener must not wait for those that say nothing.
+    // Held open until the end, because a listener must not wait for silent peers.
     let mut crowd = Vec::new();
     let throw = async {
         for round in 0..100u64 {
             let mut bytes = match round % 5 {
                 0 => Vec::new(),
-                // A TLS record that promises a handshake message of 16 MiB.
+                // A TLS record that announces a handshake message of 16 MiB.
                 1 => b"\x16\x03\x01\x40\x00\x01\xff\xff\xff".to_vec(),
                 2 => b"GET / HTTP/1.1\r\n\r\n".to_vec(),
                 3 => b"transpute/1 plain".to_vec(),
@@ -171,7 +171,7 @@ pub(super) async fn garbage(bench: &Bench<'_>) -> Result<(), String> {
             match bench.options.port {
                 Port::Tcp => {
                     let mut stream = TcpStream::connect(&address).await?;
-                    // May fail if the listener has hung up already.
+                    // It may fail if the listener has closed already.
                     let _ = stream.write_all(&bytes).await;
                     if round % 2 == 0 {
                         crowd.push(stream);
@@ -197,7 +197,7 @@ pub(super) async fn garbage(bench: &Bench<'_>) -> Result<(), String> {
     still_serves(bench, &mut *listener).await
 }
 
-/// Runs something during which the listener must not report a link, nor break.
+/// Runs something during which the listener must report neither a link nor an error.
 async fn alone<T>(
     listener: &mut dyn Listener,
     future: impl Future<Output = T>,
@@ -211,7 +211,7 @@ async fn alone<T>(
     }
 }
 
-/// The right peer still gets a link that works.
+/// Checks that the right peer still gets a working link.
 async fn still_serves(bench: &Bench<'_>, listener: &mut dyn Listener) -> Result<(), String> {
     let (accepted, connected) = bench
         .link(listener)
@@ -222,14 +222,14 @@ async fn still_serves(bench: &Bench<'_>, listener: &mut dyn Listener) -> Result<
         .map_err(|error| format!("afterwards: {error}"))
 }
 
-/// Reads once, as a party does that does not know yet whether the peer accepts it.
+/// Reads once, like a party that does not know yet whether the peer accepts it.
 async fn first_byte(link: Link) -> Result<(), TransportError> {
     let (mut reader, mut writer) = link.into_parts();
     let written = async {
         writer.write_all(&[0; 1000]).await?;
         writer.flush().await
     };
-    // What counts is what reading says: a refusal may overtake the writing or not.
+    // Only the result of reading counts. A refusal may arrive before or after the write.
     let _ = written.await;
     match reader.read(&mut [0; 1]).await {
         Ok(0) => Err(TransportError::Closed),

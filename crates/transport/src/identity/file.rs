@@ -1,4 +1,4 @@
-//! Key files: readable by their owner only, and either whole or absent.
+//! Key files: readable by their owner only, and written completely or not at all.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -10,7 +10,8 @@ use zeroize::Zeroizing;
 
 use super::IdentityError;
 
-/// Far above any Ed25519 key file; bounds what a wrong path can make us read.
+/// Maximum size of a key file in bytes, far above that of any Ed25519 key. It limits reading of a
+/// wrong file.
 const MAX_FILE: u64 = 16 * 1024;
 
 /// Reads a key file.
@@ -19,7 +20,7 @@ pub(super) fn read(path: &Path) -> Result<Zeroizing<String>, IdentityError> {
         path: path.to_owned(),
         source,
     };
-    // Asked before opening: opening a FIFO would wait for a writer.
+    // Checked before opening, because opening a FIFO would wait for a writer.
     if !fs::metadata(path).map_err(read_error)?.is_file() {
         return Err(IdentityError::NotAFile {
             path: path.to_owned(),
@@ -35,7 +36,8 @@ pub(super) fn read(path: &Path) -> Result<Zeroizing<String>, IdentityError> {
             limit: MAX_FILE,
         });
     }
-    // A fixed buffer is never reallocated, so no unwiped copy is left behind; a file that grows meanwhile is cut.
+    // A fixed buffer is never reallocated, so no copy stays unwiped. A file that grows meanwhile is
+    // truncated.
     let mut bytes = Zeroizing::new(vec![0; MAX_FILE as usize]);
     let mut length = 0;
     while length < bytes.len() {
@@ -53,7 +55,8 @@ pub(super) fn read(path: &Path) -> Result<Zeroizing<String>, IdentityError> {
     Ok(Zeroizing::new(text.to_owned()))
 }
 
-/// Creates a key file that did not exist. A crash leaves either no file under this name or the whole one.
+/// Creates a key file that must not exist. After a crash, there is either no file of this name or a
+/// complete one.
 pub(super) fn create(path: &Path, text: &str) -> Result<(), IdentityError> {
     let failed = |source: io::Error| match source.kind() {
         io::ErrorKind::AlreadyExists => IdentityError::Exists {
@@ -68,7 +71,8 @@ pub(super) fn create(path: &Path, text: &str) -> Result<(), IdentityError> {
     match fs::hard_link(&draft.path, path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(failed(error)),
-        // A file system without hard links: create in place, still refusing to replace anything.
+        // A file system without hard links: create the file in place, still without replacing
+        // another.
         Err(_) => write_new(path, text).map_err(failed)?,
     }
     drop(draft);
@@ -76,7 +80,7 @@ pub(super) fn create(path: &Path, text: &str) -> Result<(), IdentityError> {
     Ok(())
 }
 
-/// A temporary file beside the final one, removed on drop.
+/// A temporary file next to the final one, removed on drop.
 struct Draft {
     path: PathBuf,
 }
@@ -115,7 +119,7 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
-/// Makes the new name durable. Not every file system can; the file is usable all the same.
+/// Makes the new name durable. On file systems without support, the file is still usable.
 fn sync_directory(path: &Path) {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -1,4 +1,4 @@
-//! The name by which a peer is known: a hash of its public key.
+//! The fingerprint by which a peer is known: a hash of its public key.
 
 use std::{fmt, str::FromStr};
 
@@ -7,12 +7,13 @@ use thiserror::Error;
 
 /// SHA-256 of a party's public key, in the `SubjectPublicKeyInfo` DER form of RFC 5280.
 ///
-/// Written `sha256:` and 64 hexadecimal digits. A fingerprint is public: it may be printed, mailed and compared in
-/// variable time. It names the key and not the certificate, so renewing the certificate keeps it.
+/// Its text form is `sha256:` and 64 hexadecimal digits. A fingerprint is public: it may be
+/// printed, mailed and compared in variable time. It identifies the key and not the certificate, so
+/// a renewed certificate keeps it.
 #[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Fingerprint([u8; 32]);
 
-/// Why a text is not a [`Fingerprint`].
+/// The error of a text that is not a [`Fingerprint`].
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum FingerprintError {
@@ -30,7 +31,7 @@ pub enum FingerprintError {
         "expected all 64 hexadecimal digits after \"sha256:\", got an abbreviation: give the whole fingerprint"
     )]
     Abbreviated,
-    /// A character is no hexadecimal digit.
+    /// A character is not a hexadecimal digit.
     #[error("expected a hexadecimal digit at position {position} after \"sha256:\"")]
     Digit {
         /// Position after the prefix, counted from 0.
@@ -74,7 +75,7 @@ impl fmt::Debug for Fingerprint {
 impl FromStr for Fingerprint {
     type Err = FingerprintError;
 
-    /// Reads `sha256:` and 64 hexadecimal digits of either case.
+    /// Parses `sha256:` and 64 hexadecimal digits of either case.
     fn from_str(text: &str) -> Result<Self, FingerprintError> {
         let digits = text.strip_prefix(PREFIX).ok_or(FingerprintError::Prefix)?;
         if digits.contains('…') || digits.contains("...") {

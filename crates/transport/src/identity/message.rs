@@ -1,15 +1,17 @@
-//! A message in a certificate: what a listener says in the handshake, since it cannot say anything sooner.
+//! A message in a certificate: data that a listener sends in the handshake, because it cannot send
+//! any sooner.
 //!
-//! TLS lets a server speak half a round trip before it has authenticated the client, but not our library. A certificate
-//! extension (RFC 5280, section 4.1.2.9) leaves at the same moment, and the handshake signature covers it.
+//! TLS lets a server send half a round trip before it has authenticated the client, but rustls does
+//! not. A certificate extension (RFC 5280, section 4.1.2.9) is sent at the same time, and the
+//! handshake signature covers it.
 
 use rcgen::CustomExtension;
 use rustls::pki_types::CertificateDer;
 
-/// An arc below 2.25, where everybody may take a number without asking (ITU-T X.667): the object identifier.
+/// An object identifier in the arc 2.25, in which numbers need no registration (ITU-T X.667).
 const OID: [u64; 3] = [2, 25, 6_143_702_287_719_365_217];
 
-/// The same as its contents in DER.
+/// The contents of [`OID`] in DER.
 const OID_DER: [u8; 10] = [0x69, 0xd5, 0xa1, 0xb4, 0x95, 0xe1, 0x8a, 0x91, 0xf4, 0x61];
 
 const BOOLEAN: u8 = 0x01;
@@ -19,12 +21,12 @@ const SEQUENCE: u8 = 0x30;
 /// `[3]` of a TBSCertificate: its extensions.
 const EXTENSIONS: u8 = 0xa3;
 
-/// Puts a message into an extension that others may ignore.
+/// Makes a non-critical extension with a message.
 pub(super) fn extension(message: &[u8]) -> CustomExtension {
     CustomExtension::from_oid_content(&OID, message.to_vec())
 }
 
-/// Finds the message of a certificate.
+/// Returns the message in a certificate.
 pub(crate) fn find<'a>(certificate: &'a CertificateDer<'_>) -> Option<&'a [u8]> {
     let (_, certificate, _) = element(certificate)?;
     let (_, mut fields, _) = element(certificate)?;
@@ -54,7 +56,7 @@ pub(crate) fn find<'a>(certificate: &'a CertificateDer<'_>) -> Option<&'a [u8]> 
     }
 }
 
-/// Takes an element off the front: its tag, its contents, and what follows (X.690, section 8.1).
+/// Splits off the first element: its tag, its contents, and the rest (X.690, section 8.1).
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, der) = der.split_first()?;
     let (&short, der) = der.split_first()?;

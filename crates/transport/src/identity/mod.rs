@@ -1,19 +1,19 @@
-//! Who a party is: an Ed25519 key, and the fingerprint by which its peer knows it.
+//! The identity of a party: an Ed25519 key, and its fingerprint.
 //!
 //! # Identity and pinning
 //!
-//! Every party has one long-term Ed25519 key, kept in a file that only its owner may read. Its *fingerprint* is the
-//! SHA-256 of the public key. The two operators exchange fingerprints over a channel they trust (in person, by
-//! telephone, in a signed mail), and each gives the other's to its own side. From then on no authority, no host name
-//! and no certificate date matters: a peer is who holds the private key behind the pinned fingerprint, on every
-//! transport.
+//! Every party has one long-term Ed25519 key, in a file that only its owner may read. Its
+//! *fingerprint* is the SHA-256 of the public key. The two operators exchange fingerprints over a
+//! channel that they trust (in person, by telephone, in a signed mail), and each configures the
+//! peer's. Certificate authorities, host names and dates have no effect. A peer is authentic if it
+//! holds the private key of the pinned fingerprint, on every transport.
 //!
-//! On the wire the key travels in a self-signed X.509 certificate inside TLS 1.3. Raw public keys (RFC 7250) would
-//! carry the same information in fewer bytes, but certificates pass through every TLS tool an operator may want to look
-//! with. The certificate is a constant function of the key and nothing in it is trusted: the verifiers on both
-//! sides compare the hash of the public key to the pins and check the handshake signature under that key. (Where a
-//! certificate has a message in an extension, that is trusted as the peer's word, because the handshake signature is over
-//! the certificate as well: RFC 8446, section 4.4.3.)
+//! On the wire, the key is in a self-signed X.509 certificate inside TLS 1.3. Raw public keys (RFC
+//! 7250) would need fewer bytes, but common TLS tools can inspect certificates. The certificate is
+//! a constant function of the key. The verifiers trust nothing in it: they compare the hash of the
+//! public key with the pins, and check the handshake signature under that key. A message in an
+//! extension of the certificate is authentic, because the handshake signature covers the
+//! certificate as well (RFC 8446, section 4.4.3).
 
 mod file;
 mod fingerprint;
@@ -49,7 +49,7 @@ pub struct Identity {
     fingerprint: Fingerprint,
 }
 
-/// Why an [`Identity`] cannot be made, read or written.
+/// The error of making, reading or writing an [`Identity`].
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum IdentityError {
@@ -58,7 +58,7 @@ pub enum IdentityError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The file cannot be created.
@@ -66,22 +66,22 @@ pub enum IdentityError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// There is a file of this name; an identity is never overwritten.
+    /// A file of this name exists. An identity is never overwritten.
     #[error("the key file {} exists already and will not be overwritten", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// The path names a directory, device or pipe.
+    /// The path is a directory, device or pipe.
     #[error("{} is not a regular file", path.display())]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
-    /// Others than the owner may read or write the key.
+    /// Users other than the owner may read or write the key.
     #[error(
         "the key file {} has mode {mode:04o}: others can reach the private key; run chmod 600 on it",
         path.display()
@@ -99,42 +99,42 @@ pub enum IdentityError {
         path: PathBuf,
         /// Its length in bytes.
         got: u64,
-        /// The longest that is read.
+        /// The maximum length.
         limit: u64,
     },
-    /// The file holds no PEM private key.
+    /// The file contains no PEM private key.
     #[error("the key file {} {reason}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, completing "the key file ...".
+        /// The problem, which completes "the key file ...".
         reason: &'static str,
     },
     /// The key is not an Ed25519 key in PKCS#8 form.
     #[error("not an Ed25519 private key in PKCS#8 form: {detail}")]
     Key {
-        /// What the cryptography library said.
+        /// The message of the cryptographic library.
         detail: String,
     },
-    /// The operating system gave no randomness.
+    /// The operating system provided no random bytes.
     #[error("the operating system's random generator failed: {detail}")]
     Random {
-        /// What it said.
+        /// The message of the operating system.
         detail: String,
     },
     /// The self-signed certificate could not be built.
     #[error("cannot build the certificate: {detail}")]
     Certificate {
-        /// What the certificate library said.
+        /// The message of the certificate library.
         detail: String,
     },
 }
 
 impl Identity {
-    /// Makes a new identity from the operating system's randomness.
+    /// Generates an identity with random bytes of the operating system.
     ///
     /// # Errors
-    /// [`IdentityError::Random`] if there is none.
+    /// [`IdentityError::Random`] if there are none.
     pub fn generate() -> Result<Self, IdentityError> {
         // RFC 8410 section 7: this header, then the 32-byte seed of RFC 8032.
         let mut seed = Zeroizing::new([0; 32]);
@@ -146,12 +146,12 @@ impl Identity {
         Self::from_pkcs8(Zeroizing::new([&PKCS8_HEADER[..], &seed[..]].concat()))
     }
 
-    /// Reads an identity from a file: a PKCS#8 Ed25519 key in PEM form, as [`save`](Self::save) and
-    /// `openssl genpkey -algorithm ed25519` write it.
+    /// Reads an identity from a file: a PKCS#8 Ed25519 key in PEM form, as written by
+    /// [`save`](Self::save) and `openssl genpkey -algorithm ed25519`.
     ///
     /// # Errors
-    /// [`IdentityError::Permissions`] if group or others have any access to the file (Unix); the other variants as they
-    /// say.
+    /// [`IdentityError::Permissions`] if group or others have any access to the file (Unix); the
+    /// other variants as they describe.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, IdentityError> {
         let path = path.as_ref();
         let text = file::read(path)?;
@@ -162,12 +162,11 @@ impl Identity {
         Self::from_pkcs8(pkcs8)
     }
 
-    /// Reads an identity from a file, or makes one and saves it there if there is no such file.
-    ///
-    /// Two processes doing this at once end up with the same identity.
+    /// Reads an identity from a file, or generates one and saves it if the file does not exist. Two
+    /// processes that do this concurrently get the same identity.
     ///
     /// # Errors
-    /// As [`load`](Self::load), [`generate`](Self::generate) and [`save`](Self::save).
+    /// See [`load`](Self::load), [`generate`](Self::generate) and [`save`](Self::save).
     pub fn load_or_create(path: impl AsRef<Path>) -> Result<Self, IdentityError> {
         let path = path.as_ref();
         match Self::load(path) {
@@ -183,23 +182,23 @@ impl Identity {
         }
     }
 
-    /// Writes the private key to a new file that only its owner may read (mode 0600 on Unix).
-    ///
-    /// The file appears whole or not at all, and is on disk when this returns.
+    /// Writes the private key to a new file that only its owner may read (mode 0600 on Unix). The
+    /// file is complete or does not exist, and it is on disk when this returns.
     ///
     /// # Errors
-    /// [`IdentityError::Exists`] if there is a file of this name already; [`IdentityError::Write`].
+    /// [`IdentityError::Exists`] if a file of this name exists; [`IdentityError::Write`].
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), IdentityError> {
         file::create(path.as_ref(), &pem::encode(&self.pkcs8))
     }
 
-    /// Returns the name to give to the peer.
+    /// Returns the fingerprint, for the peer to pin.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
 
-    /// Returns the same identity with a message in its certificate, which the peer reads in the handshake.
+    /// Returns the same identity with a message in its certificate, which the peer reads in the
+    /// handshake.
     pub(crate) fn saying(&self, message: &[u8]) -> Result<Self, IdentityError> {
         let key = Arc::clone(&self.certified.key);
         let key_error = || IdentityError::Key {
@@ -262,7 +261,8 @@ fn self_signed(
     params
         .distinguished_name
         .push(DnType::CommonName, "transpute");
-    // A constant, as nothing looks certificates up by number; the certificate then depends on the key alone.
+    // Constant, because certificates are not looked up by number. The certificate then depends on
+    // the key only.
     params.serial_number = Some(1u64.into());
     params
         .custom_extensions
@@ -279,7 +279,7 @@ fn self_signed(
         })
 }
 
-/// Lets the certificate library sign with the TLS library's key, so that the secret is not copied.
+/// Signs certificates with the TLS library's key, so that the secret is not copied.
 struct CertificateSigner<'a> {
     key: &'a dyn SigningKey,
     public: &'a [u8],

@@ -1,19 +1,19 @@
-//! Textual encoding of a private key (RFC 7468), without leaving copies of it in memory.
+//! Textual encoding of a private key (RFC 7468), without copies left in memory.
 //!
-//! The general-purpose PEM readers keep their intermediate buffers; these two functions wipe theirs.
+//! General-purpose PEM libraries do not wipe their intermediate buffers. These two functions do.
 
 use zeroize::Zeroizing;
 
 const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const END: &str = "-----END PRIVATE KEY-----";
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// Characters per line, as RFC 7468 section 2 requires.
+/// Characters per line, as RFC 7468, section 2, requires.
 const LINE: usize = 64;
 
 /// Wraps a PKCS#8 key in `PRIVATE KEY` armour.
 pub(super) fn encode(der: &[u8]) -> Zeroizing<String> {
     let characters = der.len().div_ceil(3) * 4;
-    // Reserved in full, so that growing never leaves an unwiped copy behind.
+    // Reserved in full, because growing would leave an unwiped copy.
     let capacity = BEGIN.len() + END.len() + characters + characters.div_ceil(LINE) + 2;
     let mut text = Zeroizing::new(String::with_capacity(capacity));
     text.push_str(BEGIN);
@@ -40,10 +40,10 @@ pub(super) fn encode(der: &[u8]) -> Zeroizing<String> {
     text
 }
 
-/// Reads the first `PRIVATE KEY` block of a text; what stands before and after it is ignored.
+/// Decodes the first `PRIVATE KEY` block of a text. Other text is ignored.
 ///
 /// # Errors
-/// What is wrong with the text, as a phrase that completes "the file ...".
+/// The problem of the text, as a phrase that completes "the file ...".
 pub(super) fn decode(text: &str) -> Result<Zeroizing<Vec<u8>>, &'static str> {
     let Some(start) = text.find(BEGIN) else {
         return Err(if text.contains("BEGIN ENCRYPTED PRIVATE KEY") {

@@ -1,4 +1,4 @@
-//! Keys, key files and fingerprints.
+//! Tests of keys, key files and fingerprints.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use tempfile::tempdir;
 
 use super::*;
 
-/// The example key of RFC 8410 section 10.3, and the public key that goes with it (section 10.1).
+/// The example key of RFC 8410, section 10.3, and its public key (section 10.1).
 const RFC_8410_KEY: &str = "-----BEGIN PRIVATE KEY-----
 MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC
 -----END PRIVATE KEY-----
@@ -33,7 +33,7 @@ fn reads_the_rfc_8410_key() {
         identity.fingerprint(),
         Fingerprint::of_public_key(&RFC_8410_PUBLIC)
     );
-    // `openssl pkey -pubout -outform der | sha256sum` of the same key.
+    // Output of `openssl pkey -pubout -outform der | sha256sum` for the same key.
     assert_eq!(
         identity.fingerprint().to_string(),
         "sha256:a1e9156054e04fac899ae9f275132cdc07a5dbc4ea2c2ad3a1ffc6e0d253681f"

@@ -1,4 +1,4 @@
-//! The library's settings.
+//! The settings of the QUIC library.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,17 +14,19 @@ use super::{
 };
 use crate::{Security, TransportError, tls};
 
-/// A peer that says nothing for this long is gone. A silent one is asked every [`KEEP_ALIVE`], and the clock starts
-/// again with the question: together they stay below the 10 s that a link promises.
+/// Time without packets after which a peer counts as vanished. A silent peer is sent a keep-alive
+/// every [`KEEP_ALIVE`], which restarts the timer. Together they stay below the 10 s of the
+/// contract of a link.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(7500);
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 
-/// Packets of strangers kept until somebody accepts them.
+/// Maximum number of kept first packets that no `accept` has taken.
 const MAX_INCOMING: usize = 1024;
 const INCOMING_BUFFER: u64 = 16 << 10;
 const INCOMING_BUFFERS: u64 = 1 << 20;
 
-/// Makes the connecting side's configuration. `transports`: those that this side can use on the connection.
+/// Makes the configuration of the connecting side. `transports` are those that this side supports
+/// on the connection.
 pub(super) fn client(
     options: &QuicOptions,
     security: &Security,
@@ -35,14 +37,15 @@ pub(super) fn client(
         Security::Unpinned { identity } => tls::unpinned_client_config(identity)?,
         Security::Plaintext => return Err(no_plaintext()),
     };
-    let crypto = tls::client_over(&crypto, transports);
+    let crypto = tls::client_over(&crypto, transports, super::Quic::NAME);
     let crypto = QuicClientConfig::try_from(crypto).map_err(no_suite)?;
     let mut config = ClientConfig::new(Arc::new(crypto));
     config.transport_config(Arc::new(transport(options)?));
     Ok(config)
 }
 
-/// Makes the listening side's configuration, likewise.
+/// Makes the configuration of the listening side. `transports` are those that this side supports on
+/// the connection.
 pub(super) fn server(
     options: &QuicOptions,
     security: &Security,
@@ -53,7 +56,7 @@ pub(super) fn server(
         Security::Unpinned { identity } => tls::unpinned_server_config(identity)?,
         Security::Plaintext => return Err(no_plaintext()),
     };
-    let crypto = tls::server_over(&crypto, transports);
+    let crypto = tls::server_over(&crypto, transports, super::Quic::NAME);
     let crypto = QuicServerConfig::try_from(crypto).map_err(no_suite)?;
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     config
@@ -69,16 +72,17 @@ pub(super) fn endpoint() -> EndpointConfig {
     EndpointConfig::default()
 }
 
-/// Makes the configuration of an endpoint whose port has other protocols too, which are told apart by the bit that QUIC
-/// otherwise greases (RFC 9287).
+/// Makes the configuration of an endpoint whose port other protocols share. They are distinguished
+/// by the bit that QUIC would otherwise grease (RFC 9287).
 pub(super) fn endpoint_beside_others() -> EndpointConfig {
     let mut config = endpoint();
     config.grease_quic_bit(false);
     config
 }
 
-/// What the round-trip time is taken for until it is known: a lost first packet is repeated after three of these. Browsers do with
-/// as much; the 333 ms of RFC 9002 let a second pass, in which nothing is known of the path.
+/// The initial round-trip time: a lost first packet is repeated after three of these. Browsers use
+/// a similar value. The 333 ms of RFC 9002 would wait for a second in which nothing is known of the
+/// path.
 const USUAL_RTT: Duration = Duration::from_millis(100);
 
 fn transport(options: &QuicOptions) -> Result<TransportConfig, TransportError> {
@@ -95,12 +99,12 @@ fn transport(options: &QuicOptions) -> Result<TransportConfig, TransportError> {
         .max_idle_timeout(Some(idle))
         .keep_alive_interval(Some(KEEP_ALIVE))
         .datagram_receive_buffer_size(None)
-        // The streams are stripes of one: what was written first is waited for first. In turns, all that fills the first window
-        // would be complete together, a round trip late.
+        // The streams are stripes of one stream, so the oldest bytes are needed first. With fair
+        // turns, all streams in the first window would complete together, a round trip late.
         .send_fairness(false)
-        // ACK_FREQUENCY must stay off: noq-proto 1.4.0 panics with it. It writes the frame also into a packet that is full,
-        // and `ack_frequency.rs` clamps the peer's `min_ack_delay` to a range that may be empty (RUSTSEC-2026-0340 of
-        // quinn-proto, not fixed in this fork).
+        // ACK_FREQUENCY must stay off, because noq-proto 1.4.0 panics with it. It writes the frame
+        // also into a full packet, and `ack_frequency.rs` clamps the peer's `min_ack_delay` to a
+        // range that may be empty (RUSTSEC-2026-0340 of quinn-proto, not fixed in this fork).
         .ack_frequency_config(None)
         .congestion_controller_factory(Arc::new(Factory::new(options)));
     let known = options.path.rtt.filter(|rtt| !rtt.is_zero());
@@ -125,7 +129,7 @@ fn no_suite(error: NoInitialCipherSuite) -> TransportError {
     }
 }
 
-/// Says what is wrong with an address that a connection cannot even be begun to.
+/// Returns the error of an address to which no connection can be started.
 pub(super) fn connect_error(address: &str, error: ConnectError) -> TransportError {
     TransportError::Connect {
         address: address.into(),
@@ -137,7 +141,7 @@ pub(super) fn connect_error(address: &str, error: ConnectError) -> TransportErro
 mod tests {
     use super::*;
 
-    /// The library panics with it, and the peer's transport parameters decide when.
+    /// The library panics with it, depending on the peer's transport parameters.
     #[test]
     fn ack_frequency_is_off() {
         let config = transport(&QuicOptions::default()).unwrap();

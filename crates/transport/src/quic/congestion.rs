@@ -1,4 +1,5 @@
-//! Congestion control: the library's controllers, started at what is known of the path, and measured.
+//! Congestion control: the library's controllers, started with known properties of the path, and
+//! measured.
 
 use std::{
     any::Any,
@@ -22,8 +23,8 @@ pub(super) struct Factory {
     name: QuicCongestion,
 }
 
-/// The part of a link's rate that is left for UDP payload when packets of 1,200 bytes get headers of 28 and the link
-/// is to stay just below its limit.
+/// Share of a link's rate for UDP payload, with headers of 28 bytes per packet of 1,200 bytes and a
+/// small margin.
 const PAYLOAD_SHARE: f64 = 0.97;
 
 impl Factory {
@@ -45,7 +46,7 @@ impl Factory {
                 }
             }
             QuicCongestion::Cubic => {
-                // It has no rate to seed: the window is the whole of it.
+                // It has no initial rate, so its window is set.
                 let mut config = CubicConfig::default();
                 config.initial_window(options.bdp().unwrap_or(0).max(first_flight));
                 Self {
@@ -74,7 +75,7 @@ impl ControllerFactory for Factory {
     }
 }
 
-/// A controller with a start of its own and an eye on it.
+/// A controller with an initial rate and measurements.
 #[derive(Debug)]
 pub(super) struct Steered {
     inner: Box<dyn Controller>,
@@ -84,17 +85,17 @@ pub(super) struct Steered {
     round: Round,
 }
 
-/// The bytes that leave before the path has answered.
+/// The first flight: bytes that are sent before the first acknowledgement.
 ///
-/// They leave within a small part of a round trip: the controller would spread them over most of one, which nobody who waits for
-/// them has to spare.
+/// They are sent within a small part of a round trip. The controller would spread them over most of
+/// it, which delays a peer that waits for them.
 #[derive(Clone, Debug)]
 struct FirstFlight {
     most: u64,
     sent: u64,
 }
 
-/// The first flight of browsers: 32 packets.
+/// Minimum first flight: 32 packets, as browsers send.
 const LEAST_FIRST: u64 = 32 * 1200;
 
 impl FirstFlight {
@@ -103,7 +104,8 @@ impl FirstFlight {
         modest.clamp(LEAST_FIRST.min(self.most), self.most)
     }
 
-    /// Bytes per second; nothing to say where the controller's own start is as large.
+    /// Returns the rate in bytes per second. `None` if the controller's own first flight is as
+    /// large.
     fn rate(&self, rtt: Duration) -> Option<u64> {
         let window = self.window(rtt);
         (window > LEAST_FIRST)
@@ -112,40 +114,40 @@ impl FirstFlight {
 }
 
 impl Steered {
-    /// Finds the meter of a connection's controller.
+    /// Returns the meter of a connection's controller.
     pub(super) fn meter_of(controller: Box<dyn Controller>) -> Option<Arc<Meter>> {
         let steered = controller.into_any().downcast::<Self>().ok()?;
         Some(steered.meter)
     }
 }
 
-/// The rate that a connection starts at, until the controller knows better.
+/// The rate at which a connection starts, until the controller has a better estimate.
 ///
-/// While it is in force, packets leave at this rate, and the window is no obstacle. The controller underneath sees the
-/// acknowledgements all along: after a few round trips at a rate that does not grow it has left its start-up phase,
-/// which would have sent at 2.8 times the path's rate.
+/// While it is in force, packets are sent at this rate, and the window does not limit. The
+/// controller underneath sees all acknowledgements. After a few round trips at a constant rate it
+/// leaves its start-up phase, which would have sent at 2.8 times the path's rate.
 #[derive(Clone, Debug)]
 struct Seed {
     /// Bytes of UDP payload per second.
     rate: u64,
-    /// The path carries this much, and may carry more: the controller may go faster.
+    /// The path carries at least this rate. The controller may exceed it.
     is_least: bool,
     sent: u64,
     lost: u64,
-    /// Since when there has always been something to send.
+    /// Time since which there has always been data to send.
     busy_since: Option<Instant>,
 }
 
-/// Round trips of uninterrupted sending after which the seed retires.
+/// Number of round trips of uninterrupted sending after which the seed is dropped.
 const SEED_ROUNDS: u32 = 6;
 
-/// Round trips after which the controller's estimate shows what the path really carries.
+/// Number of round trips after which the controller's estimate is the actual rate of the path.
 const TRUST_ROUNDS: f64 = 1.5;
 
-/// More of what was sent is not lost but to a queue that overflows.
+/// A larger share of lost bytes means that a queue overflows.
 const MOST_LOST: f64 = 0.1;
 
-/// An estimate below this part of the seed shows that the seed was too high.
+/// An estimate below this share of the seed means that the seed was too high.
 const SEED_TOLERANCE: f64 = 0.85;
 
 impl Seed {
@@ -159,7 +161,7 @@ impl Seed {
         }
     }
 
-    /// Looks at an acknowledgement; says whether the seed stays in force.
+    /// Handles an acknowledgement. Returns whether the seed stays in force.
     fn observe(
         &mut self,
         now: Instant,
@@ -181,22 +183,23 @@ impl Seed {
         busy < rtt * SEED_ROUNDS
     }
 
-    /// Looks at a loss; says whether it shows that the path does not carry what it did.
+    /// Handles a loss. Returns whether it shows that the path does not carry the seed.
     fn is_refuted(&mut self, lost_bytes: u16) -> bool {
         self.lost += u64::from(lost_bytes);
         self.is_least && self.lost as f64 > (self.sent as f64 * MOST_LOST).max(LEAST_FIRST as f64)
     }
 
-    /// Room for two round trips at this rate: pacing limits what is in flight, losses must not.
+    /// Returns a window of two round trips at this rate, so that pacing limits the bytes in flight
+    /// and losses do not.
     fn window(&self, rtt: Duration) -> u64 {
         (self.rate as f64 * rtt.as_secs_f64() * 2.0) as u64
     }
 }
 
-/// A link slower than this is not paced by a seed, bytes per second.
+/// Minimum rate of a seed, in bytes per second.
 const MIN_RATE: u64 = 10_000;
 
-/// What was acknowledged since the last delivery rate was taken.
+/// Bytes acknowledged since the last measurement of the delivery rate.
 #[derive(Clone, Debug, Default)]
 struct Round {
     started: Option<Instant>,
@@ -206,7 +209,7 @@ struct Round {
     min_rtt: Duration,
 }
 
-/// Delivery rates are taken over a round trip, and over no less than this.
+/// Minimum interval of a measurement of the delivery rate, which otherwise is a round trip.
 const LEAST_ROUND: Duration = Duration::from_millis(10);
 
 impl Controller for Steered {
@@ -373,7 +376,7 @@ impl Controller for Steered {
 }
 
 impl Steered {
-    /// The round-trip time to reckon with; a guess before the first acknowledgement.
+    /// Returns the round-trip time for computations, or a guess before the first acknowledgement.
     fn rtt(&self) -> Duration {
         if self.round.min_rtt.is_zero() {
             UNKNOWN_RTT
@@ -403,7 +406,8 @@ impl Steered {
     }
 }
 
-/// Before the first acknowledgement the handshake has already bounded what may be sent.
+/// Round-trip time before the first acknowledgement. Until then, the handshake limits the sent
+/// bytes anyway.
 const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -418,7 +422,7 @@ mod tests {
         let right = Some(1_000_000);
         assert!(seed.observe(start, false, RTT, right));
         assert!(seed.observe(start + 5 * RTT, false, RTT, right));
-        // Idle in between: what was known may still be true, and is put to the test again.
+        // After an idle time the estimate may still be right, and is tested again.
         assert!(seed.observe(start + 7 * RTT, true, RTT, right));
         assert!(seed.observe(start + 8 * RTT, false, RTT, right));
         assert!(!seed.observe(start + 14 * RTT, false, RTT, right));
@@ -428,7 +432,7 @@ mod tests {
     #[test]
     fn a_seed_that_is_too_high_is_corrected_after_the_first_round_trips() {
         let (mut seed, start) = (Seed::new(1_000_000), Instant::now());
-        // Nothing was measured yet: that proves nothing.
+        // Without a measurement, nothing is refuted.
         seed.observe(start, false, RTT, Some(12));
         assert_eq!(seed.rate, 1_000_000);
         seed.observe(start + RTT * 2, false, RTT, Some(900_000));

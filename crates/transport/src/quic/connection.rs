@@ -20,19 +20,19 @@ use super::{
 };
 use crate::{PathSample, TransportError};
 
-/// The code with which a connection closes that was dropped before.
+/// The close code of a connection whose link was dropped.
 const DROPPED: VarInt = VarInt::from_u32(2);
 
-/// What the two halves have in common. The connection closes when both are gone.
+/// The state that the two halves share. The connection closes when both are dropped.
 pub(super) struct Shared {
     connection: Connection,
     meter: Option<Arc<Meter>>,
-    /// Where to note how fast it was.
+    /// The place to record its rate.
     visit: Option<Visit>,
     all_sent: AtomicBool,
     all_read: AtomicBool,
-    /// Streams of a half that was dropped: the library tells the peer that a dropped stream is complete or unwanted,
-    /// and neither is what dropping a half means.
+    /// Streams of a half that was dropped. The library would report them to the peer as complete or
+    /// unwanted, and dropping a half means neither.
     parked: Mutex<Vec<Box<dyn Any + Send>>>,
     driver: QuicDriver,
     last_sample: Arc<OnceLock<PathSample>>,
@@ -62,7 +62,7 @@ impl Shared {
         }
     }
 
-    /// Returns the place of the figures that the connection leaves when it is closed.
+    /// Returns the place of the last figures, which are set when the connection is closed.
     pub(super) fn last_sample(&self) -> Arc<OnceLock<PathSample>> {
         Arc::clone(&self.last_sample)
     }
@@ -71,12 +71,12 @@ impl Shared {
         &self.connection
     }
 
-    /// Everything was sent and the peer has acknowledged it.
+    /// Records that everything was sent and acknowledged.
     pub(super) fn note_all_sent(&self) {
         self.all_sent.store(true, Ordering::Release);
     }
 
-    /// The peer's stream was read to its end.
+    /// Records that the peer's stream was read to its end.
     pub(super) fn note_all_read(&self) {
         self.all_read.store(true, Ordering::Release);
     }
@@ -89,7 +89,7 @@ impl Shared {
             .push(Box::new(streams));
     }
 
-    /// Says why the connection ended, if it did.
+    /// Returns the error that ended the connection, if it has ended.
     pub(super) fn ended(&self, during: During) -> Option<TransportError> {
         let reason = self.connection.close_reason()?;
         Some(explain::connection(&reason, during))
@@ -131,7 +131,7 @@ impl Drop for Shared {
             (true, false) => SAID_ALL,
             (false, _) => DROPPED,
         };
-        // Before the parked streams are dropped, which then have nothing more to say.
+        // Before the parked streams are dropped, which then send nothing.
         runtime::close(&self.connection, code, self.driver);
     }
 }

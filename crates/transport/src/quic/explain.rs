@@ -1,4 +1,4 @@
-//! What the QUIC library's errors mean.
+//! The meaning of the QUIC library's errors.
 
 use std::io;
 
@@ -7,16 +7,17 @@ use rustls::AlertDescription;
 
 use crate::{TransportError, tls};
 
-/// The first QUIC error code that stands for a TLS alert (RFC 9000 section 20.1: 0x0100 to 0x01ff).
+/// The first QUIC error code of a TLS alert (RFC 9000, section 20.1: 0x0100 to 0x01ff).
 const FIRST_ALERT: u64 = 0x100;
 
-/// The code with which a connection closes whose sides have both sent and read everything.
+/// The close code of a connection whose sides have both sent and read everything.
 pub(super) const COMPLETE: VarInt = VarInt::from_u32(1);
 
-/// The code with which a connection closes whose side has sent everything, and wants nothing more of the peer.
+/// The close code of a connection whose side has sent everything, and needs nothing more of the
+/// peer.
 pub(super) const SAID_ALL: VarInt = VarInt::from_u32(3);
 
-/// When the connection ended.
+/// The phase in which the connection ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum During {
     Handshake,
@@ -24,16 +25,16 @@ pub(super) enum During {
     Writing,
 }
 
-/// Says why a connection ended.
+/// Returns the meaning of a connection's end.
 pub(super) fn connection(error: &ConnectionError, during: During) -> TransportError {
     match error {
-        // Our side found the fault: the TLS library's own error says which.
+        // This side found the fault, so the TLS library's own error describes it.
         ConnectionError::TransportError(fault) => fault
             .crypto
             .as_deref()
             .and_then(|inner| inner.downcast_ref::<rustls::Error>())
             .map_or_else(|| quic_fault(error), tls::explain),
-        // The peer found one and told us.
+        // The peer found a fault and reported it.
         ConnectionError::ConnectionClosed(close) => match alert(close.error_code) {
             Some(alert) => tls::explain(&rustls::Error::AlertReceived(alert)),
             None if close.error_code == TransportErrorCode::CONNECTION_REFUSED => {
@@ -56,7 +57,8 @@ pub(super) fn connection(error: &ConnectionError, during: During) -> TransportEr
     }
 }
 
-/// Whether the peer closed the connection after it had said everything: it waits for no more words, and for no end of them.
+/// Returns whether the peer closed the connection after it had sent everything, so it waits for
+/// nothing more.
 pub(super) fn is_in_order(error: &ConnectionError) -> bool {
     matches!(error, ConnectionError::ApplicationClosed(close) if [COMPLETE, SAID_ALL].contains(&close.error_code))
 }
@@ -64,7 +66,7 @@ pub(super) fn is_in_order(error: &ConnectionError) -> bool {
 pub(super) fn read(error: ReadError) -> io::Error {
     match error {
         ReadError::ConnectionLost(error) => connection(&error, During::Reading),
-        // A peer of ours never resets a stream.
+        // A peer of this protocol never resets a stream.
         ReadError::Reset(code) => protocol(format!("it reset a stream with code {code}")),
         ReadError::ClosedStream | ReadError::ZeroRttRejected => TransportError::Closed,
     }
@@ -80,7 +82,7 @@ pub(super) fn write(error: WriteError) -> io::Error {
     .into_io()
 }
 
-/// A peer of ours never stops a stream.
+/// Returns the error of a stopped stream. A peer of this protocol never stops one.
 pub(super) fn stopped(code: VarInt) -> TransportError {
     protocol(format!("it stopped a stream with code {code}"))
 }

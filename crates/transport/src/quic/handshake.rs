@@ -1,4 +1,4 @@
-//! From a connection that is being made to an authenticated link, on either side.
+//! The handshake: from a new connection to an authenticated one, on either side.
 
 use std::{
     net::SocketAddr,
@@ -23,31 +23,31 @@ use crate::{
     identity::find_message, link::Bare, tls,
 };
 
-/// What is known about a connection before the handshake.
+/// The properties of a connection before the handshake.
 pub(super) struct Context {
     pub(super) started: Instant,
     pub(super) local: SocketAddr,
     pub(super) peer: SocketAddr,
-    /// How long finding the peer took; `None` on the side that listened.
+    /// Time to find the peer; `None` on the listening side.
     pub(super) connect: Option<Duration>,
     pub(super) timeout: Duration,
     pub(super) streams: u16,
     pub(super) driver: QuicDriver,
     pub(super) pinning: Pinning,
-    /// What is remembered of those who were here.
+    /// The rates of earlier connections.
     pub(super) memory: Option<Arc<Memory>>,
 }
 
 /// A connection to an authenticated peer.
 pub(crate) struct Authenticated {
     pub(crate) bare: Bare<Reader, Writer>,
-    /// What the peer said in its certificate, if it did.
+    /// The message in the peer's certificate, if it has one.
     pub(crate) message: Option<Vec<u8>>,
-    /// The transport that ALPN has selected: `quic`, or `auto`.
+    /// The transport that ALPN selected: `quic` or `auto`.
     pub(crate) transport: String,
 }
 
-/// Whether the handshake authenticates the peer.
+/// Authentication of the peer, or none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Pinning {
     Pinned,
@@ -62,7 +62,7 @@ impl Pinning {
         }
     }
 
-    /// The name that the protocol must go by.
+    /// Returns the ALPN name of the protocol.
     fn protocol(self) -> &'static str {
         match self {
             Self::Pinned => PROTOCOL,
@@ -114,14 +114,14 @@ pub(super) async fn authenticate(
 }
 
 struct Established {
-    /// `None` if nobody was authenticated.
+    /// `None` if the peer is not authenticated.
     peer: Option<Fingerprint>,
     cipher: String,
     message: Option<Vec<u8>>,
     transport: String,
 }
 
-/// Checks what the TLS library leaves to its user, and collects what is worth showing.
+/// Checks what the TLS library leaves to its user, and collects the description of the link.
 fn established(connection: &Connection, pinning: Pinning) -> Result<Established, TransportError> {
     let data = connection
         .handshake_data()

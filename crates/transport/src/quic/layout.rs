@@ -1,8 +1,9 @@
-//! How the bytes of one direction of a link lie on its streams.
+//! The layout of one direction of a link on its streams.
 //!
-//! The first stream starts with a header of four bytes: a mark, the binary logarithm of the stripe length, and the
-//! number of streams in network byte order. After it, stripe `k` of the link lies on stream `k` modulo their number, so
-//! a byte's position says where it is: there are no frames, no sequence numbers, and nothing else to check.
+//! The first stream starts with a header of four bytes: a mark, the binary logarithm of the stripe
+//! length, and the number of streams in network byte order. After it, stripe `k` of the link is on
+//! stream `k` modulo their number. A byte's position determines its stream, so there are no frames,
+//! no sequence numbers, and nothing else to check.
 
 use super::{explain, options::MAX_STREAMS};
 use crate::TransportError;
@@ -12,7 +13,7 @@ pub(super) const HEADER: usize = 4;
 
 const MARK: u8 = b'Q';
 
-/// Stripe lengths that are understood, as binary logarithms.
+/// Accepted stripe lengths, as binary logarithms.
 const STRIPES: std::ops::RangeInclusive<u8> = 8..=24;
 
 /// A number of streams and a stripe length.
@@ -23,7 +24,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Lays bytes out over `streams` streams in stripes of `stripe` bytes, a power of two.
+    /// Distributes bytes over `streams` streams in stripes of `stripe` bytes, a power of two.
     pub(super) fn new(streams: u64, stripe: u64) -> Self {
         debug_assert!(stripe.is_power_of_two() && streams > 0);
         Self { streams, stripe }
@@ -50,7 +51,8 @@ impl Layout {
         self.streams as usize
     }
 
-    /// Finds the stream on which the byte at `position` lies, and how many bytes from there on lie on it as well.
+    /// Returns the stream of the byte at `position`, and the number of bytes from there on that are
+    /// on it too.
     pub(super) fn locate(self, position: u64) -> (usize, usize) {
         let index = (position / self.stripe) % self.streams;
         let room = self.stripe - position % self.stripe;
@@ -89,7 +91,7 @@ mod tests {
             let position = position >> 2;
             let (index, room) = layout.locate(position);
             prop_assert!(index < layout.streams() && (1..=1 << stripe).contains(&room));
-            // The rest of the stripe is on the same stream, and what follows on the next one.
+            // The rest of the stripe is on the same stream, and the next byte on the next one.
             prop_assert_eq!(layout.locate(position + room as u64 - 1), (index, 1));
             let next = (index + 1) % layout.streams();
             prop_assert_eq!(layout.locate(position + room as u64), (next, 1 << stripe));

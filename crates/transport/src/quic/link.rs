@@ -1,7 +1,7 @@
 //! A QUIC connection as a link, shared by its halves and its statistics.
 //!
-//! The halves own the connection. The statistics hold a weak reference, so that dropping the link closes it, whoever
-//! still looks at its figures.
+//! The halves own the connection. The statistics hold a weak reference, so that dropping the link
+//! closes it although its figures are in use.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{LinkInfo, PathProbe, PathSample, TransportError, link::Bare};
 
-/// Makes what is to be a link of an authenticated connection, with `streams` streams for what this side sends. It starts at the
-/// rate that is remembered of the peer.
+/// Makes a future link of an authenticated connection, with `streams` streams for sending. It
+/// starts at the remembered rate of the peer.
 pub(super) fn bare(
     connection: Connection,
     (streams, driver): (u16, QuicDriver),

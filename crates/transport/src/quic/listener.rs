@@ -1,8 +1,9 @@
-//! The listening end: many strangers may knock at once, and none of them keeps a peer waiting.
+//! The listening end, robust against many unauthenticated peers.
 //!
-//! Handshakes run in their own tasks, a bounded number of them, each with a deadline. When half of the places are
-//! taken, whoever knocks has to show first that it can be reached at the address it gives, so that forged addresses
-//! take no places; so has whoever failed before. Knocks are taken up only while somebody waits in `accept`.
+//! Handshakes run in their own tasks, in bounded number, each with a deadline. When half of the
+//! slots are taken, new peers must first prove their address (Retry), so that forged addresses take
+//! no slots. So must a peer that failed before. Connections are accepted only while the user waits
+//! in `accept`.
 
 use std::{
     collections::VecDeque,
@@ -37,15 +38,15 @@ use crate::{
     tls::NO_COMMON_TRANSPORT,
 };
 
-/// What a listener does with an authenticated connection until it is a link.
+/// Converts authenticated connections of a listener to links or other results.
 pub(crate) trait Host: Clone + Send + 'static {
-    /// What comes of a connection.
+    /// The result of a connection.
     type Guest: Send + 'static;
 
     /// The transports that a peer may name by ALPN.
     const TRANSPORTS: &'static [&'static str];
 
-    /// Hears whom it has. `None`: nothing comes of it, and nobody need know.
+    /// Handles a connection. `None` means that it gives no result.
     fn host(
         self,
         authenticated: Authenticated,
@@ -82,13 +83,14 @@ pub(crate) struct QuicListener<H: Host> {
     local: SocketAddr,
     options: QuicOptions,
     pinning: Pinning,
-    /// What holds when nobody listens any more.
+    /// The configuration after the listener was closed.
     closed: ServerConfig,
     handshakes: Handshakes<Outcome<H::Guest>>,
     host: H,
     memory: Arc<Memory>,
-    /// Those whose handshake failed before they had shown that they can be reached, latest last. The library sends no
-    /// word of the reason to such an address; when they knock again, they have to show it, and are told.
+    /// Peers whose handshake failed before they had proved their address, latest last. The library
+    /// does not send the reason to such an address. When they connect again, they must prove it,
+    /// and receive the reason.
     untold: VecDeque<SocketAddr>,
     log: Throttle,
 }
@@ -99,7 +101,7 @@ struct Outcome<T> {
     result: Result<Option<T>, TransportError>,
 }
 
-/// How many of those that failed are remembered.
+/// Maximum number of remembered peers that failed.
 const MAX_UNTOLD: usize = 64;
 
 impl<H: Host> QuicListener<H> {
@@ -128,7 +130,7 @@ impl<H: Host> QuicListener<H> {
         Ok(Self::new(host, endpoint, config, local, security, options))
     }
 
-    /// Listens on a port that other protocols use as well.
+    /// Listens on a port that other protocols share.
     #[cfg(unix)]
     pub(crate) fn beside(
         host: H,
@@ -175,12 +177,17 @@ impl<H: Host> QuicListener<H> {
         }
     }
 
+    /// Returns the address at which another party on this machine can reach it.
+    pub(super) fn reachable(&self) -> String {
+        address::reachable(self.local).to_string()
+    }
+
     fn begin(&mut self, incoming: Incoming) {
         let crowded = self.handshakes.len() >= self.options.max_handshakes.div_ceil(2);
         let peer = canonical(incoming.remote_address());
         let reachable = incoming.remote_address_validated();
         if (crowded || self.untold.contains(&peer)) && !reachable && incoming.may_retry() {
-            // Cannot fail: it may.
+            // An error means that the address is proved already.
             let _ = incoming.retry();
             return;
         }
@@ -261,16 +268,16 @@ async fn welcome<H: Host>(
     }
 }
 
-/// An IPv4 peer of a socket for both families.
+/// Returns the IPv4 address of an IPv4 peer on a dual-stack socket.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 impl<H: Host> QuicListener<H> {
-    /// Waits for the next guest. Cancel-safe.
+    /// Waits for the next result. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<H::Guest, TransportError> {
         loop {
-            // Who has to wait does so in the queue of the endpoint.
+            // Further peers wait in the queue of the endpoint.
             let full = self.handshakes.full_until();
             // Every branch is cancel-safe, and nothing is awaited outside of them.
             tokio::select! {
@@ -296,7 +303,7 @@ impl<H: Host> QuicListener<H> {
 #[async_trait]
 impl Listener for QuicListener<Plain> {
     fn local_address(&self) -> String {
-        address::reachable(self.local).to_string()
+        self.reachable()
     }
 
     async fn accept(&mut self) -> Result<Link, TransportError> {
@@ -306,8 +313,9 @@ impl Listener for QuicListener<Plain> {
 
 impl<H: Host> Drop for QuicListener<H> {
     fn drop(&mut self) {
-        // The endpoint goes on for the links that were accepted, and answers nobody else. It must not be left without a
-        // configuration: noq-proto 1.4.0 panics at the next packet of somebody who has knocked.
+        // The endpoint continues for accepted links and answers no others. It needs a
+        // configuration, because without one noq-proto 1.4.0 panics at the next packet of a
+        // connecting peer.
         self.endpoint.set_server_config(Some(self.closed.clone()));
         let mut cx = task::Context::from_waker(Waker::noop());
         loop {

@@ -1,5 +1,5 @@
-//! What a listener remembers of the paths to those who were there: how much they carried. A link to somebody who comes again
-//! starts at that rate instead of finding it out, as the system's TCP does with what it keeps for each destination.
+//! The listener's cache of rates to earlier peers. A link to a known peer starts at the cached
+//! rate, as the system's TCP does with its metrics for each destination.
 
 use std::{
     collections::HashMap,
@@ -10,42 +10,44 @@ use std::{
 
 use crate::Fingerprint;
 
-/// Who was there: the address, and the key if one was pinned. With the key alone somebody who travels would be taken for where
-/// he was.
+/// The key of the cache: the address, and the pinned key if there is one. The key alone would apply
+/// a rate to a peer that has moved to another path.
 pub(super) type Who = (IpAddr, Option<Fingerprint>);
 
-/// Time for which the rate to a peer is remembered. What a path carries changes within minutes; docs/security.md names the time.
+/// Lifetime of an entry. The rate of a path changes within minutes; docs/security.md states this
+/// time.
 const AGE: Duration = Duration::from_secs(600);
 
-/// How many are remembered; those who were there last.
+/// Maximum number of entries. The oldest ones are evicted.
 const MOST: usize = 1024;
 
-/// What of a rate is started with: on the way down to what the path carries by now, less is lost.
+/// Share of the cached rate at which a link starts. Starting below the path's rate loses fewer
+/// packets than starting above it.
 const SHARE: f64 = 0.9;
 
 /// Rates by peer.
 #[derive(Debug, Default)]
 pub(super) struct Memory(Mutex<HashMap<Who, Known>>);
 
-/// What is known of somebody.
+/// The entry of a peer.
 #[derive(Debug)]
 struct Known {
     reached: Option<Reached>,
-    /// Links to him by now.
+    /// Number of present links to the peer.
     links: u32,
 }
 
-/// What a link has reached.
+/// The rate that a link has reached.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Reached {
     /// Bytes per second.
     pub(super) rate: u64,
-    /// The rate that it began with was too high.
+    /// The initial rate was too high.
     pub(super) is_corrected: bool,
     pub(super) at: Instant,
 }
 
-/// A link to somebody.
+/// A link to a peer, which records its rate.
 #[derive(Debug)]
 pub(super) struct Visit {
     memory: Arc<Memory>,
@@ -59,12 +61,13 @@ impl Visit {
         Self { memory, who, rate }
     }
 
-    /// Returns the rate to start at, in bytes per second, if anything is known.
+    /// Returns the initial rate in bytes per second, if it is known.
     pub(super) fn rate(&self) -> Option<u64> {
         self.rate
     }
 
-    /// Notes what the link has reached. One that had little to send says nothing against what was known.
+    /// Records the rate that the link has reached. A link with little to send does not refute the
+    /// entry.
     pub(super) fn end(self, reached: Option<Reached>) {
         if let Some(reached) = reached {
             self.memory.note(self.who, reached);
@@ -85,7 +88,7 @@ impl Drop for Visit {
 }
 
 impl Memory {
-    /// Counts a link, and returns its share of what is known.
+    /// Counts a link, and returns its share of the known rate.
     fn begin(&self, who: Who, now: Instant) -> Option<u64> {
         let mut all = self.lock();
         let known = all.entry(who).or_insert(Known {
@@ -120,7 +123,7 @@ impl Memory {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Who, Known>> {
-        // A map is as good as ever after a panic between two of its changes.
+        // The map stays valid after a panic between two of its changes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -133,7 +136,8 @@ mod tests {
         (IpAddr::V4(number.into()), None)
     }
 
-    /// A link that begins at one time and ends at another, in seconds, with what it reaches; returns what it starts at.
+    /// Starts a link at one time and ends it at another, in seconds, with the rate that it reaches.
+    /// Returns its initial rate.
     fn visit(
         memory: &Arc<Memory>,
         times: [Instant; 2],
@@ -187,7 +191,7 @@ mod tests {
                 is_corrected: false,
                 at: start + Duration::from_nanos(number.into()),
             }));
-            // Nothing is kept of somebody of whom nothing is known.
+            // An unknown peer without a rate gets no entry.
             begin(number + 2 * most).end(None);
         }
         assert_eq!(memory.lock().len(), MOST);

@@ -1,4 +1,4 @@
-//! What is seen of a congestion controller from outside, and what it is told.
+//! The exchange between a link and its congestion controller.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -7,18 +7,20 @@ use std::{
 
 use super::{memory::Reached, options::QuicCongestion};
 
-/// What a link and its controller tell each other. Relaxed everywhere: nothing else hangs on when a figure is seen.
+/// Values that a link and its controller exchange. All are relaxed, because no other memory depends
+/// on them.
 #[derive(Debug)]
 pub(super) struct Meter {
     name: QuicCongestion,
     pub(super) min_rtt_nanos: AtomicU64,
     pub(super) rate: AtomicU64,
     pub(super) app_limited: AtomicBool,
-    /// A rate to start at that has become known since the connection was begun; zero: none. Bytes per second.
+    /// An initial rate that became known after the connection was started, in bytes per second;
+    /// zero for none.
     hint: AtomicU64,
-    /// The most that the controller has estimated; zero: nothing. Bytes per second.
+    /// The largest estimate of the controller, in bytes per second; zero for none.
     pub(super) reached: AtomicU64,
-    /// Whether the rate that was started at proved too high.
+    /// The initial rate was too high.
     pub(super) corrected: AtomicBool,
 }
 
@@ -35,17 +37,17 @@ impl Meter {
         }
     }
 
-    /// The congestion control that is in force.
+    /// Returns the congestion control in force.
     pub(super) fn name(&self) -> QuicCongestion {
         self.name
     }
 
-    /// Makes the connection go on at this rate, in bytes per second, from its next packet on.
+    /// Continues the connection at this rate, in bytes per second, from its next packet on.
     pub(super) fn start_at(&self, rate: u64) {
         self.hint.store(rate, Ordering::Relaxed);
     }
 
-    /// Returns that rate, once. Asked for each packet, so it is only written to when there is one.
+    /// Returns that rate, once. Called for each packet, so it writes only if there is one.
     pub(super) fn take_hint(&self) -> Option<u64> {
         match self.hint.load(Ordering::Relaxed) {
             0 => None,
@@ -53,7 +55,7 @@ impl Meter {
         }
     }
 
-    /// What the connection has reached by now, if anything.
+    /// Returns the rate that the connection has reached, if any.
     pub(super) fn reached(&self) -> Option<Reached> {
         match self.reached.load(Ordering::Relaxed) {
             0 => None,
@@ -65,7 +67,7 @@ impl Meter {
         }
     }
 
-    /// The smallest round-trip time, once there is one.
+    /// Returns the smallest round-trip time, if there is one.
     pub(super) fn min_rtt(&self) -> Option<Duration> {
         match self.min_rtt_nanos.load(Ordering::Relaxed) {
             0 => None,
@@ -73,7 +75,8 @@ impl Meter {
         }
     }
 
-    /// The latest rate of delivery in bytes per second, and whether the sender had too little to send.
+    /// Returns the latest delivery rate in bytes per second, and whether the sender had too little
+    /// data.
     pub(super) fn delivery_rate(&self) -> Option<(u64, bool)> {
         match self.rate.load(Ordering::Relaxed) {
             0 => None,

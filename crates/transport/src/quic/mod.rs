@@ -1,28 +1,33 @@
-//! QUIC: one UDP port, encrypted throughout, and a sender that does not take every loss for congestion.
+//! QUIC: one UDP port, always encrypted, with a sender that does not treat every loss as
+//! congestion.
 //!
-//! Identity and pinning are those of TCP: the same TLS configuration, checked during the handshake, and the same
-//! protocol names, with pins and without. There is no plaintext.
+//! Identity and pinning are those of TCP: the same TLS configuration, checked during the handshake,
+//! and the same protocol names, with and without pins. There is no plaintext.
 //!
 //! # One link, many streams
 //!
-//! The QUIC library gives a connection up when one stream has more than 1,024 pieces waiting for a lost one, which long
-//! lossy paths reach. So each direction of a link is striped over 64 to 256 streams with windows of 512 KiB each, in
-//! turns of 4 KiB (`layout`). A byte's position says on which stream it lies; the streams themselves are the bounded
-//! reassembly buffer. What remains: more than about 2,000 flushed messages of 40 to 250 bytes on *each* stream, all
-//! unread, would still end the connection, an error and not a wrong result; with 64 streams that is 130,000 messages.
+//! The QUIC library closes a connection when one stream has more than 1,024 pieces that wait for a
+//! lost one, which happens on long lossy paths. So each direction of a link is striped over 64 to
+//! 256 streams with windows of 512 KiB each, in turns of 4 KiB (`layout`). A byte's position
+//! determines its stream. The streams are the bounded reassembly buffer. One limit remains: more
+//! than about 2,000 flushed messages of 40 to 250 bytes on *each* stream, all unread, still end the
+//! connection, with an error and without a wrong result. With 64 streams that is 130,000 messages.
 //!
-//! Shutting a writer down waits until the peer's system has acknowledged everything, because no kernel goes on sending
-//! for a process that has ended. A link whose sides have both sent and read everything closes with a code that says so.
+//! Shutting down a writer waits until the peer's system has acknowledged everything, because no
+//! kernel continues to send for a process that has ended. A link whose sides have both sent and
+//! read everything closes with a code that states so.
 //!
-//! # Which library, which congestion control
+//! # Library and congestion control
 //!
-//! The library is noq, n0's fork of quinn, because its pacer follows the congestion controller and quinn's does not:
-//! quinn's BBR has no rate, and gets its share by sending far above that of the path. noq brings BBR version 3. quinn
-//! itself would be a second dependency for the same protocol and is left out.
+//! The library is noq, n0's fork of quinn, because its pacer follows the congestion controller and
+//! quinn's does not. quinn's BBR has no rate, and gets its share by sending far above that of the
+//! path. noq has BBR version 3. quinn would be a second dependency for the same protocol and is
+//! left out.
 //!
-//! Seconds from the established link to the last byte over an emulated path of 110 ms and 1 Gbit/s with a queue of one
-//! bandwidth-delay product, in virtual time, medians of 5 seeds (`simulation::grid`; the limit is the one-way delay and
-//! the bytes at line rate). Kernel TCP and quinn were measured on such a path in real time by others.
+//! Seconds from the established link to the last byte over an emulated path of 110 ms and 1 Gbit/s
+//! with a queue of one bandwidth-delay product, in virtual time, medians of 5 seeds
+//! (`simulation::grid`). The limit is the one-way delay and the bytes at line rate. Figures of
+//! kernel TCP and quinn on such a path are from real-time measurements of others.
 //!
 //! | loss | MB | limit | `bbr3` | `cubic` | `bbr3`, rate known | TCP cubic | TCP bbr | quinn cubic | quinn bbr |
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -33,25 +38,31 @@
 //! | 1 % | 2.77 | 0.077 | 0.84 | 12.6 | 0.19 | 15.8 | 1.33 | 14.9 | 1.14 |
 //! | 1 % | 30.5 | 0.299 | 1.35 | 190 | 0.54 | > 60 | 2.09 | > 60 | 1.70 |
 //!
-//! Virtual time leaves out what the CPU takes. Real sockets over the testbed's path of 110 ms and 100 Mbit/s, medians of
-//! 5 on two cores busy with other work, 2.77 MB (limit 0.28 s): at no loss 0.87 s, with the rate known 0.32 s, against
-//! 0.96 s of TCP with cubic and 0.98 s with bbr; at 0.05 % 0.85 s and 0.41 s against 1.83 s and 1.05 s; at 1 % 0.91 s
-//! against 13.8 s and 1.57 s. 30.5 MB (limit 2.5 s) took 3.29 s at no loss and 3.45 s at 0.05 %, and TCP with bbr 3.41 s
-//! and 3.37 s. A process that the scheduler starves is several times slower: pacing is done in user space.
+//! Virtual time excludes processor time. Over real sockets on the testbed's path of 110 ms and 100
+//! Mbit/s, medians of 5 on two cores busy with other work, 2.77 MB (limit 0.28 s) took the
+//! following times. Without loss: 0.87 s, with the rate known 0.32 s, TCP with cubic 0.96 s, with
+//! bbr 0.98 s. At 0.05 %: 0.85 s, 0.41 s, 1.83 s, 1.05 s. At 1 %: 0.91 s without the rate, TCP 13.8
+//! s and 1.57 s. 30.5 MB (limit 2.5 s) took 3.29 s without loss and 3.45 s at 0.05 %, and TCP with
+//! bbr 3.41 s and 3.37 s. A process that gets too little processor time is several times slower,
+//! because pacing runs in user space.
 //!
-//! `bbr3` is the default, `cubic` is there to compare with. With a known rate ([`PathHint`]) packets leave at that rate
-//! from the first one (`congestion`), which saves the whole start-up; a rate that is too high is corrected after one and
-//! a half round trips. After six round trips of sending BBR is on its own. Under random loss it then falls back from the
-//! rate it had: on 100 Mbit/s with 1 % loss, 30 MB take no less with the hint than without.
+//! `bbr3` is the default, `cubic` is for comparison. With a known rate ([`PathHint`]) packets are
+//! sent at that rate from the first one (`congestion`), which saves the whole start-up. A rate that
+//! is too high is corrected after one and a half round trips. After six round trips of sending, BBR
+//! decides alone. Under random loss, its rate then decreases: on 100 Mbit/s with 1 % loss, 30 MB
+//! take as long with the hint as without.
 //!
-//! # Who drives it
+//! # Threads
 //!
-//! By default one thread of this process, shared by all links ([`QuicDriver`]): packets are acknowledged while the
-//! caller computes, and the last packets leave though the caller's runtime has ended. Dropping a link blocks until that
-//! thread has given its CONNECTION_CLOSE frame to the operating system, at most 250 ms, because the process may exit
-//! right after. On the caller's runtime a message saves two changes of threads, and a caller that computes for seconds
+//! By default one thread of this process drives all links ([`QuicDriver`]). Packets are
+//! acknowledged while the caller computes, and the last packets are sent although the caller's
+//! runtime has ended. Dropping a link blocks until that thread has passed its CONNECTION_CLOSE
+//! frame to the operating system, at most 250 ms, because the process may exit right after. On the
+//! caller's runtime a message saves two changes of threads, but a caller that computes for seconds
 //! looks dead to its peer.
 
+#[cfg(unix)]
+mod candidate;
 mod config;
 mod congestion;
 mod connection;
@@ -83,13 +94,9 @@ use async_trait::async_trait;
 use noq::{ClientConfig, Endpoint};
 
 pub use self::options::{PathHint, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
-pub(crate) use self::{
-    handshake::Authenticated,
-    listener::{Host, QuicListener},
-};
 use self::{
-    handshake::{Context, Pinning},
-    listener::Plain,
+    handshake::{Authenticated, Context, Pinning},
+    listener::{Plain, QuicListener},
     socket::Socket,
 };
 use crate::{
@@ -107,18 +114,18 @@ use crate::{
 /// | `rate` | bits per second that the path carries to the peer, as `1000000`, `2.5m` or `1g` | [`PathHint::rate`] |
 /// | `rtt` | round-trip time of the path in milliseconds | [`PathHint::rtt`] |
 ///
-/// `rate` is for the side that sends. With both `rate` and `rtt`, windows follow from them, so give both on both sides;
-/// `cubic` has a use for `rate` only together with `rtt`.
+/// `rate` is for the sending side. With both `rate` and `rtt`, windows follow from them, so give
+/// both on both sides. `cubic` uses `rate` only together with `rtt`.
 #[derive(Clone, Debug, Default)]
 pub struct Quic {
     options: QuicOptions,
 }
 
 impl Quic {
-    /// The name by which the registry knows this transport.
+    /// The name of this transport in the registry.
     pub const NAME: &'static str = "quic";
 
-    /// Makes the transport with other limits than the default ones, or with what is known about the path.
+    /// Makes the transport with these options.
     #[must_use]
     pub fn new(options: QuicOptions) -> Self {
         Self { options }
@@ -168,10 +175,11 @@ impl Quic {
     }
 }
 
-/// The name every server goes by: it is neither sent nor checked, but the library wants one.
+/// The name of every server. It is neither sent nor checked, but the library requires one.
 const SERVER_NAME: &str = "127.0.0.1";
 
-/// A listener that has not answered by then may use a transport other than QUIC.
+/// Time without an answer after which the connector asks over other protocols which transport the
+/// listener uses.
 const ASK_AFTER: Duration = Duration::from_millis(500);
 
 #[async_trait]
@@ -208,6 +216,11 @@ impl Transport for Quic {
             ..Profile::default()
         };
         Some(profile)
+    }
+
+    #[cfg(unix)]
+    fn shared_port(&self) -> Option<crate::auto::candidate::SharedPort> {
+        Some(crate::auto::candidate::SharedPort::new(self.clone()))
     }
 
     async fn listen(
@@ -269,7 +282,7 @@ impl Quic {
                 .try_connect((config.clone(), pinning), address, candidate, context)
                 .await
             {
-                // Somebody answers there: another address of the host is not better.
+                // The host has answered, so its other addresses are not tried.
                 Ok(authenticated) => return Ok(authenticated),
                 Err(
                     error @ (TransportError::Connect { .. }

@@ -1,69 +1,72 @@
-//! What a user may set, and what follows from it.
+//! The options of a user, and the values derived from them.
 
 use std::{fmt, str::FromStr, time::Duration};
 
 /// Limits and tuning of the QUIC transport.
 ///
-/// The defaults need no knowledge of the path. What is known of it goes into [`path`](Self::path), on both sides: each
-/// side's receive window bounds what the other may send.
+/// The defaults need no knowledge of the path. Known properties go into [`path`](Self::path), on
+/// both sides, because each side's receive window limits what the other may send.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct QuicOptions {
-    /// Time to resolve the name and to reach an authenticated connection, over all addresses of the host together.
-    /// Default: 10 s.
+    /// Time to resolve the name and to establish an authenticated connection, over all addresses of
+    /// the host together. Default: 10 s.
     pub connect_timeout: Duration,
     /// Time for a listener to authenticate a connector. Default: 5 s.
     pub handshake_timeout: Duration,
-    /// Handshakes a listener runs at once; one more drops the oldest of the address that has most of them. Default: 64.
+    /// Maximum number of concurrent handshakes of a listener. One more drops the oldest of the
+    /// address that has most of them. Default: 64.
     pub max_handshakes: usize,
-    /// How the sending rate is found. Default: [`QuicCongestion::Bbr3`].
+    /// The congestion control. Default: [`QuicCongestion::Bbr3`].
     pub congestion: QuicCongestion,
-    /// What is known about the path beforehand. Default: nothing.
+    /// Known properties of the path. Default: none.
     pub path: PathHint,
-    /// Bytes that may be sent before anything is acknowledged where nothing is known of the path but its round-trip time: as much
-    /// as 20 Mbit/s carry in it, at most this, at least the 38,400 of browsers. From 12,000 to 4 MiB. Each doubling of the window
-    /// that a small computation is spared is a round trip; paths slower than that lose packets by it. Default: 256 KiB.
+    /// Maximum number of bytes that are sent before the first acknowledgement on a path of which
+    /// only the round-trip time is known: as many as 20 Mbit/s carry in it, at most this number,
+    /// and at least the 38,400 of browsers. From 12,000 to 4 MiB. Each avoided doubling of the
+    /// window saves a small computation a round trip. Slower paths lose packets by it. Default: 256
+    /// KiB.
     pub first_flight: u64,
-    /// Bytes of buffer to ask of the system for the UDP socket, each way. What it grants is read back, and a warning
-    /// names the setting to raise if it is less. Default: 4 MiB.
+    /// Requested buffer of the UDP socket in each direction, in bytes. If the system grants less, a
+    /// warning names the setting to raise. Default: 4 MiB.
     pub socket_buffer: usize,
-    /// Who runs the protocol. Default: [`QuicDriver::OwnThread`].
+    /// The thread that runs the protocol. Default: [`QuicDriver::OwnThread`].
     pub driver: QuicDriver,
 }
 
-/// What is known about a path before it is used, for example from a probe.
+/// Properties of a path that are known before it is used, for example from a probe.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct PathHint {
     /// Round-trip time.
     pub rtt: Option<Duration>,
-    /// Rate that the path carries to the peer, bytes per second. With it, a link starts at this rate instead of finding
-    /// it out; a rate that proves too high is corrected after the first round trip.
+    /// Rate of the path to the peer, in bytes per second. A link starts at this rate instead of
+    /// probing for it. A rate that is too high is corrected after the first round trip.
     pub rate: Option<u64>,
 }
 
-/// How the sending rate is found.
+/// The congestion control of a QUIC connection.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum QuicCongestion {
-    /// BBR version 3 (draft-ietf-ccwg-bbr): models the path's rate and delay, paces, and does not take single losses
-    /// for congestion.
+    /// BBR version 3 (draft-ietf-ccwg-bbr): models the path's rate and delay, paces, and does not
+    /// treat single losses as congestion.
     #[default]
     Bbr3,
-    /// CUBIC (RFC 9438): any loss is congestion. For comparisons.
+    /// CUBIC (RFC 9438): any loss is congestion. For comparison.
     Cubic,
 }
 
-/// Who runs the protocol: acknowledges, paces, sends again.
+/// The thread that runs the protocol: acknowledgements, pacing, retransmission.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum QuicDriver {
-    /// One thread of this process, shared by all QUIC links. Packets are answered while the caller computes, and what
-    /// the last instruction of a program closed is still told to the peer.
+    /// One thread of this process, shared by all QUIC links. Packets are answered while the caller
+    /// computes, and the end of a link is sent to the peer although the program exits.
     #[default]
     OwnThread,
-    /// The runtime that the caller is on. It must not compute for long without yielding: a link whose runtime does not
-    /// turn for the idle timeout is taken for gone.
+    /// The runtime of the caller. It must not compute for long without yielding. If it does not run
+    /// for the idle timeout, the peer takes the link for lost.
     Caller,
 }
 
@@ -82,35 +85,37 @@ impl Default for QuicOptions {
     }
 }
 
-/// What a peer may have sent to one stream without its being read. Together with packets of at least 1,200 bytes this
-/// keeps every stream below the 1,024 pieces at which the QUIC library gives a connection up.
+/// Maximum number of unread bytes of one stream. With packets of at least 1,200 bytes, every stream
+/// stays below the 1,024 pieces at which the QUIC library closes a connection.
 pub(super) const STREAM_WINDOW: u64 = 512 << 10;
 
-/// Consecutive bytes of a link on one stream before the next stream's turn. A few packets: the streams of a link are
-/// served in turn, so one round of them is what a reader may have to wait for.
+/// Consecutive bytes of a link on one stream before the next stream's turn. A few packets, because
+/// the streams are served in turn and a reader may have to wait for one round of them.
 pub(super) const STRIPE: u64 = 4 << 10;
 
-/// Streams per direction, at least and at most.
+/// Minimum number of streams per direction.
 pub(super) const STREAMS: u16 = 64;
 pub(super) const MAX_STREAMS: u16 = 256;
 
-/// Windows are this many bandwidth-delay products, so that a loss and its repair do not stall the flow.
+/// Windows in bandwidth-delay products. With this factor, a loss and its repair do not stall the
+/// flow.
 const WINDOW_BDPS: f64 = 2.5;
 
 impl QuicOptions {
-    /// What any path is taken to carry, bytes per second: the [first flight](Self::first_flight) is that in a round trip.
+    /// Assumed rate of an unknown path, in bytes per second. The [first flight](Self::first_flight)
+    /// is what it carries in a round trip.
     pub const MODEST_RATE: f64 = 2.5e6;
 
-    /// The first flight takes this part of a round trip to leave.
+    /// Share of a round trip in which the first flight is sent.
     pub const FIRST_PART: f64 = 0.1;
 
-    /// The longest first flight by default, in bytes.
+    /// Default maximum of the first flight, in bytes.
     pub const FIRST_FLIGHT: u64 = 256 << 10;
 
-    /// What [`first_flight`](Self::first_flight) may be.
+    /// Valid values of [`first_flight`](Self::first_flight).
     pub(super) const FIRST_FLIGHTS: std::ops::RangeInclusive<u64> = 12_000..=4 << 20;
 
-    /// Bytes in flight that fill the path, if it is known.
+    /// Returns the bandwidth-delay product of the path in bytes, if it is known.
     pub(super) fn bdp(&self) -> Option<u64> {
         let PathHint { rtt, rate } = self.path;
         let (rtt, rate) = rtt.zip(rate)?;
@@ -118,7 +123,7 @@ impl QuicOptions {
         Some((rate as f64 * rtt.as_secs_f64()) as u64)
     }
 
-    /// Streams that this side opens.
+    /// Returns the number of streams that this side opens.
     pub(super) fn streams(&self) -> u16 {
         let wanted = self.window_for_bdp() / STREAM_WINDOW;
         u16::try_from(wanted)
@@ -126,7 +131,7 @@ impl QuicOptions {
             .clamp(STREAMS, MAX_STREAMS)
     }
 
-    /// Unread bytes that this side holds for a peer.
+    /// Returns the maximum number of unread bytes that this side buffers.
     pub(super) fn receive_window(&self) -> u64 {
         let (least, most) = (
             u64::from(STREAMS) * STREAM_WINDOW,
@@ -149,7 +154,7 @@ impl fmt::Display for QuicCongestion {
     }
 }
 
-/// The text names no congestion control that QUIC has.
+/// The text is not the name of a congestion control of QUIC.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("QUIC has no congestion control named {0:?}; it has bbr3 and cubic")]
 pub struct UnknownCongestion(String);

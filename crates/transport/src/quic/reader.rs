@@ -1,6 +1,6 @@
 //! The receiving half: puts the stripes of the peer's streams in order.
 //!
-//! Nothing is buffered here. What waits for its turn waits in the streams, whose windows bound it.
+//! Nothing is buffered here. Stripes wait in the streams, whose windows limit them.
 
 use std::{
     io,
@@ -39,7 +39,8 @@ enum State {
         layout: Layout,
         position: u64,
     },
-    /// The stream at `ended` ended where the next byte would have been; `checked` of those after it did, too.
+    /// The stream at index `ended` ended at the position of the next byte. So did `checked` of the
+    /// streams after it.
     Ending {
         layout: Layout,
         ended: usize,
@@ -82,7 +83,7 @@ impl Reader {
         Poll::Ready(Ok(&mut self.streams[index]))
     }
 
-    /// Reads from one stream; 0 bytes are its end.
+    /// Reads from one stream. 0 bytes are its end.
     fn poll_piece(
         &mut self,
         cx: &mut Context<'_>,
@@ -117,7 +118,7 @@ impl Reader {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads what is there; 0 bytes are the end of the link.
+    /// Reads available bytes. 0 bytes are the end of the link.
     fn poll_bytes(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_header(cx))?;
         let mut total = 0;
@@ -128,7 +129,7 @@ impl Reader {
             let end = buffer.len().min(total + room);
             let read = match self.poll_piece(cx, index, &mut buffer[total..end]) {
                 Poll::Ready(Ok(read)) => read,
-                // What was read is handed out first; an error comes again.
+                // Bytes that were read are returned first. An error will be reported again.
                 Poll::Ready(Err(_)) | Poll::Pending if total > 0 => break,
                 other => return other,
             };
@@ -153,7 +154,7 @@ impl Reader {
         Poll::Ready(Ok(0))
     }
 
-    /// Checks that all streams end together: if one had more bytes, some would be missing before them.
+    /// Checks that all streams end at the same position. Otherwise bytes would be missing.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let State::Ending {
             layout,

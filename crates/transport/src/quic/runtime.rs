@@ -1,4 +1,4 @@
-//! Who runs the protocol.
+//! The runtime that runs the protocol.
 
 use std::{
     fmt,
@@ -16,7 +16,7 @@ use tokio::runtime::Handle;
 
 use super::options::QuicDriver;
 
-/// Returns the runtime that drives endpoints, and a handle on the one that its tasks run on.
+/// Returns the runtime that drives endpoints, and a handle on the runtime of its tasks.
 pub(super) fn find(driver: QuicDriver) -> io::Result<(Arc<dyn Runtime>, Handle)> {
     match driver {
         QuicDriver::Caller => {
@@ -30,17 +30,18 @@ pub(super) fn find(driver: QuicDriver) -> io::Result<(Arc<dyn Runtime>, Handle)>
     }
 }
 
-/// How long dropping a link may block. It takes two changes of threads, so this bounds the wait on a machine that gives
-/// the driver's thread no processor.
+/// Maximum time for which dropping a link blocks. It takes two changes of threads, so this limits
+/// the wait on a machine that gives the driver's thread no processor.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// How long to wait before looking again whether a packet was sent, if the driver has not sent it by its next turn.
+/// Interval between checks whether a packet was sent, if the driver has not sent it in its next
+/// turn.
 const CLOSE_POLL: Duration = Duration::from_millis(1);
 
-/// Closes a connection, and waits until its CONNECTION_CLOSE frame was handed to the operating system. A process may
-/// exit right after that; without the frame its peer would wait for the idle timeout.
-///
-/// With [`QuicDriver::Caller`] it does not wait: that runtime may need this thread to make progress.
+/// Closes a connection, and waits until its CONNECTION_CLOSE frame was passed to the operating
+/// system. A process may exit right after that. Without the frame, its peer would wait for the idle
+/// timeout. With [`QuicDriver::Caller`] it does not wait, because that runtime may need this
+/// thread.
 pub(super) fn close(connection: &Connection, code: VarInt, driver: QuicDriver) {
     // A connection that the peer has closed, or that timed out, sends no such frame.
     let is_open = connection.close_reason().is_none();
@@ -71,7 +72,7 @@ pub(super) fn close(connection: &Connection, code: VarInt, driver: QuicDriver) {
     }
 }
 
-/// The thread that all QUIC links of this process share, which runs until the process ends.
+/// The thread that all QUIC links of this process share. It runs until the process ends.
 #[derive(Clone)]
 struct OwnThread {
     runtime: Handle,
@@ -98,7 +99,7 @@ fn start_thread() -> io::Result<OwnThread> {
     })
 }
 
-/// Drives endpoints on another thread's runtime.
+/// Drives endpoints on the runtime of another thread.
 struct ThreadRuntime(Handle);
 
 impl fmt::Debug for ThreadRuntime {

@@ -1,4 +1,4 @@
-//! The settings that may follow the name `quic`: `cc`, `first`, `rate`, `rtt`.
+//! The settings of the transport `quic`: `cc`, `first`, `rate`, `rtt`.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::{QuicOptions, UnknownCongestion};
 use crate::{Settings, TransportError};
 
 impl QuicOptions {
-    /// Takes the settings of the transport; what is not given stays as it is.
+    /// Applies the settings. Options without a setting do not change.
     pub(super) fn configured(mut self, settings: &mut Settings) -> Result<Self, TransportError> {
         let congestion = settings.take("cc", |name| {
             name.parse()
@@ -20,7 +20,7 @@ impl QuicOptions {
     }
 }
 
-/// Reads a rate in bits per second, `1000000`, `2.5m` or `1g`, as bytes per second.
+/// Parses a rate in bits per second, such as `1000000`, `2.5m` or `1g`. Returns bytes per second.
 fn bytes_per_second(text: &str) -> Result<u64, String> {
     let (number, unit) = match text.char_indices().next_back() {
         Some((end, 'k' | 'K')) => (&text[..end], 1e3),
@@ -37,7 +37,7 @@ fn bytes_per_second(text: &str) -> Result<u64, String> {
         })
 }
 
-/// Reads the length of the first flight.
+/// Parses the length of the first flight.
 fn bytes(text: &str) -> Result<u64, String> {
     (text.parse().ok())
         .filter(|bytes| QuicOptions::FIRST_FLIGHTS.contains(bytes))
@@ -47,7 +47,7 @@ fn bytes(text: &str) -> Result<u64, String> {
         })
 }
 
-/// Reads a time in milliseconds.
+/// Parses a time in milliseconds.
 fn milliseconds(text: &str) -> Result<Duration, String> {
     (text.parse().ok())
         .filter(|milliseconds| (0.001..=10_000.0).contains(milliseconds))

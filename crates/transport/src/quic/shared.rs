@@ -1,4 +1,4 @@
-//! A UDP socket that other protocols use as well, as the QUIC library wants its sockets.
+//! A UDP socket that other protocols share, with the interface of the QUIC library's sockets.
 
 use std::{
     fmt,
@@ -18,16 +18,16 @@ use tokio::{net::UdpSocket, runtime::Handle};
 
 use crate::rudp::{Batch, Door, Foreign};
 
-/// The socket's end of QUIC. What comes was received by another thread; what goes leaves from the caller's.
+/// The QUIC side of the socket. Another thread receives the datagrams. The caller's thread sends.
 pub(super) struct SharedSocket {
     door: Arc<Door>,
     foreign: Arc<Foreign>,
-    /// Batches that are not handed over in full yet.
+    /// Batches that were not returned completely.
     rest: Vec<Batch>,
     runtime: Handle,
 }
 
-/// As many datagrams as Linux puts into one batch.
+/// Maximum number of datagrams in a batch of Linux.
 const BATCH: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
 
 impl SharedSocket {
@@ -66,7 +66,7 @@ impl AsyncUdpSocket for SharedSocket {
         if self.rest.is_empty() {
             let rest = &mut self.rest;
             ready!(self.foreign.poll_take(cx, most, |batch| rest.push(batch)));
-            // Taken from the end.
+            // They are taken from the end.
             self.rest.reverse();
         }
         let mut filled = 0;
@@ -75,7 +75,7 @@ impl AsyncUdpSocket for SharedSocket {
         {
             let buffer = &mut bufs[filled];
             let stride = batch.stride.min(batch.bytes.len());
-            // Whole datagrams; none that is longer than the library takes.
+            // Only whole datagrams, and none that is longer than the library accepts.
             let taken = batch.bytes.len().min(buffer.len() / stride * stride);
             if taken == 0 {
                 continue;
@@ -95,7 +95,7 @@ impl AsyncUdpSocket for SharedSocket {
             }
         }
         if filled == 0 {
-            // Everything was too long: there may be more.
+            // All datagrams were too long. There may be more.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -111,12 +111,12 @@ impl AsyncUdpSocket for SharedSocket {
     }
 
     fn may_fragment(&self) -> bool {
-        // The socket forbids it, as it must for the other protocol.
+        // The socket forbids fragmentation, as the other protocol requires.
         false
     }
 }
 
-/// Sends for one task of the library.
+/// The sending side of one task of the library.
 struct Sender {
     door: Arc<Door>,
     runtime: Handle,
@@ -155,12 +155,14 @@ impl UdpSender for Sender {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let _runtime = this.runtime.enter();
                     let socket = std::net::UdpSocket::from(this.door.duplicate()?);
-                    // Only for now: while it is registered, every packet wakes this thread.
+                    // Registered only for this wait, because otherwise every packet would wake this
+                    // thread.
                     let socket = UdpSocket::from_std(socket)?;
                     this.room = Some(Box::pin(async move { socket.writable().await }));
                 }
                 Err(error) => {
-                    // Lost, which is what UDP is like: too long for the path, or nobody there.
+                    // The packet counts as lost: it is too long for the path, or the port is
+                    // closed.
                     tracing::trace!(%error, "a QUIC packet could not be sent");
                     return Poll::Ready(Ok(()));
                 }

@@ -1,9 +1,9 @@
 //! QUIC links over an emulated path, in virtual time.
 //!
-//! Both ends, the path between them and the clock live in one task of a runtime whose time is paused: it jumps to the
-//! next timer when nobody has anything to do. What the path does to packets is decided by a seed. The handshake draws
-//! its keys from the system, so two runs of a seed differ in bytes; sizes and times, and with them what is lost, are
-//! the same but for the random moments at which BBR probes.
+//! Both ends, the path between them and the clock are in one task of a runtime with paused time,
+//! which jumps to the next timer when no task is ready. A seed determines the effects of the path.
+//! The handshake draws its keys from the system, so two runs of a seed differ in bytes. Sizes,
+//! times and losses are the same, except for the random times at which BBR probes.
 
 mod vanish;
 
@@ -33,14 +33,14 @@ use super::{
 };
 use crate::{Identity, Link, Security, TransportError};
 
-/// Bytes of IP and UDP headers, which the path carries as well.
+/// Bytes of IP and UDP headers, which the path also carries.
 const HEADERS: usize = 28;
 
 /// One direction of the emulated path.
 struct Wire {
     started: Instant,
     path: Path<Vec<u8>>,
-    /// Packets of which one is damaged, on average; 0 for none.
+    /// Average number of packets per damaged one; 0 for none.
     damage_one_in: u64,
     random: u64,
     /// Every packet is lost.
@@ -182,7 +182,7 @@ impl UdpSender for Sender {
     }
 }
 
-/// What a run is like.
+/// The conditions of a run.
 #[derive(Clone, Debug)]
 struct Weather {
     up: PathConfig,
@@ -207,7 +207,7 @@ impl Weather {
         }
     }
 
-    /// Draws all that can go wrong at once.
+    /// Draws a combination of all errors.
     fn stormy(seed: u64) -> Self {
         let mut random = VecDeque::new();
         let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -234,7 +234,7 @@ impl Weather {
         self.link_again(options, parties, None).await
     }
 
-    /// Links these two, of which the connecting one may remember how it was before.
+    /// Links these two parties. The connecting one may have cached the rate of an earlier link.
     async fn link_again(
         &self,
         options: &QuicOptions,
@@ -304,7 +304,7 @@ impl Weather {
         let accept = async {
             loop {
                 let incoming = listener.accept().await.unwrap();
-                // As a listener does: a greeting that was damaged on its way is a stranger's.
+                // Like a listener: a first packet that was damaged is ignored.
                 if let Ok(connecting) = incoming.accept() {
                     break handshake::authenticate(connecting, context(1)).await;
                 }
@@ -328,14 +328,14 @@ fn pattern(seed: u64, length: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Sends bytes each way at once, closes both directions, and checks what arrived.
+/// Sends bytes in both directions at the same time, closes both, and checks the received data.
 async fn exchange(a: Link, b: Link, sizes: [usize; 2]) {
     let there = pattern(1, sizes[0]);
     let back = pattern(2, sizes[1]);
     let party = async |link: Link, out: &[u8], inward: &[u8]| {
         let (mut reader, mut writer) = link.into_parts();
         let send = async {
-            // Writes of many sizes, some flushed.
+            // Writes of many sizes, some of them flushed.
             let mut rest = out;
             let mut size = 1;
             while !rest.is_empty() {
@@ -364,7 +364,7 @@ async fn bytes_arrive_through_any_weather() {
         let weather = Weather::stormy(seed);
         let mut options = QuicOptions::default();
         if seed % 3 == 1 {
-            // A third is told what to expect, and wrongly so.
+            // A third of the runs gets a wrong hint.
             options.path.rtt = Some(Duration::from_millis(100));
             options.path.rate = Some(5_000_000);
         } else if seed % 3 == 2 {
@@ -380,13 +380,13 @@ async fn bytes_arrive_through_any_weather() {
     }
 }
 
-/// Sends from one side; returns the virtual seconds from the established link to the last byte, and the share of the
-/// sent bytes that were sent again.
+/// Sends from one side. Returns the virtual seconds from the established link to the last byte, and
+/// the share of the sent bytes that were retransmitted.
 async fn bulk(weather: &Weather, options: &QuicOptions, bytes: usize) -> (f64, f64) {
     send(weather.link(options).await, bytes).await
 }
 
-/// Sends so much over the first of two linked ends.
+/// Sends bytes over the first of two linked ends.
 async fn send((a, b): (Link, Link), bytes: usize) -> (f64, f64) {
     let started = Instant::now();
     let stats = a.stats();
@@ -423,7 +423,7 @@ async fn send((a, b): (Link, Link), bytes: usize) -> (f64, f64) {
     (elapsed.as_secs_f64(), again / sent)
 }
 
-/// Finishing fails after a peer has broken off, and not after one that had said its last word.
+/// Finishing fails after the peer has aborted, but not after the peer has shut down.
 #[tokio::test(start_paused = true)]
 async fn finishing_after_the_peer_has_left_in_order_is_no_error() {
     for (written, is_in_order) in [(0, true), (1000, true), (0, false), (1000, false)] {
@@ -448,7 +448,7 @@ async fn finishing_after_the_peer_has_left_in_order_is_no_error() {
     }
 }
 
-/// One stream with a large window would be given up by the library here.
+/// The library would close the connection for one stream with a large window here.
 #[tokio::test(start_paused = true)]
 async fn a_long_lossy_path_does_not_kill_the_connection() {
     let weather = Weather::new(200.0, 100.0, 0.01, 7);
@@ -472,7 +472,7 @@ async fn a_known_rate_is_used_from_the_start() {
     println!("unknown {unknown:.3} s, known {known:.3} s, limit {limit:.3} s");
     assert!(known < 1.2 * limit && known < unknown);
     assert!(again < 0.01, "{again}");
-    // Promised twice the rate: corrected, at some cost.
+    // A hint of twice the rate is corrected at some cost.
     options.path.rate = Some(25_000_000);
     let (wrong, again) = bulk(&weather, &options, bytes).await;
     println!("twice too high {wrong:.3} s, {:.1} % again", again * 100.0);
@@ -497,7 +497,7 @@ async fn a_rate_that_was_reached_before_is_used_from_the_start() {
         times[1] < 0.6 * times[0] && times[2] <= times[1],
         "{times:?}"
     );
-    // The path has become slower since: corrected, and remembered.
+    // The path has become slower since. The rate is corrected and cached.
     let slow = Weather::new(110.0, 20.0, 0.0, 1);
     let fresh = send(slow.link(&options).await, 3 << 20).await.0;
     for (most, most_again) in [(1.5, 1.0), (1.1, 0.1)] {
@@ -511,7 +511,7 @@ async fn a_rate_that_was_reached_before_is_used_from_the_start() {
     }
 }
 
-/// Prints the figures of the module's documentation.
+/// Prints the figures in the module's documentation.
 #[tokio::test(start_paused = true)]
 #[ignore = "measures; run by hand: cargo test --release -p transpute-transport quic::simulation::grid -- --ignored --nocapture"]
 async fn grid() {

@@ -1,4 +1,4 @@
-//! UDP sockets: their buffers, and ICMP errors about a port where no process listens.
+//! UDP sockets: their buffers, and ICMP errors about closed ports.
 
 use std::{
     fmt,
@@ -21,7 +21,7 @@ use tokio::{io::Interest, runtime::Handle, sync::Notify};
 
 use crate::datagram;
 
-/// Opens a socket that listens.
+/// Opens a listening socket.
 pub(super) fn listening(address: SocketAddr, buffer: usize) -> io::Result<UdpSocket> {
     let socket = open(address, buffer)?;
     socket.bind(&address.into())?;
@@ -36,8 +36,8 @@ pub(super) fn connecting(peer: SocketAddr, buffer: usize) -> io::Result<UdpSocke
     };
     let socket = open(peer, buffer)?;
     socket.bind(&any.into())?;
-    // Linux tells a connected socket that nobody listens, and takes the address with each datagram all the same; other
-    // systems do not.
+    // Linux reports a closed port on a connected socket, and still accepts an address with each
+    // datagram. Other systems do not.
     if cfg!(target_os = "linux") {
         socket.connect(&peer.into())?;
     }
@@ -52,9 +52,9 @@ fn open(address: SocketAddr, buffer: usize) -> io::Result<socket2::Socket> {
 
 /// The socket of an endpoint.
 ///
-/// It differs from the QUIC library's own in how it treats ICMP "port unreachable", which anybody on the path can forge
-/// and which also follows the last packets of a peer that has closed and exited: receiving goes on, where the library
-/// would end the endpoint, and sending logs no warning.
+/// It differs from the QUIC library's own in its handling of ICMP "port unreachable". Anyone on the
+/// path can forge it, and it also follows the last packets of a peer that has closed and exited. So
+/// receiving continues, where the library would end the endpoint, and sending logs no warning.
 #[derive(Clone)]
 pub(super) struct Socket(Arc<Io>);
 
@@ -78,9 +78,8 @@ impl Socket {
         })))
     }
 
-    /// Waits until the peer's system reports that no process listens on the port.
-    ///
-    /// Only a connection that is not established yet may listen to it, because anybody on the path can forge it.
+    /// Waits until the peer's system reports that no process listens on the port. Only a connection
+    /// that is not established yet may use it, because anyone on the path can forge it.
     pub(super) async fn refusal(&self) -> io::Error {
         tokio::select! {
             () = self.0.refused.notified() => {}
@@ -94,7 +93,7 @@ impl Socket {
 }
 
 impl Io {
-    /// Waits for "port unreachable" when nothing is sent or received.
+    /// Waits for "port unreachable" while nothing is sent or received.
     async fn watch(&self) -> io::Result<()> {
         loop {
             self.socket.ready(Interest::ERROR).await?;
@@ -120,7 +119,7 @@ impl Io {
             });
             match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
-                // It is about an earlier packet, and reading it has cleared it.
+                // The error refers to an earlier packet, and reading has cleared it.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && is_first => {
                     self.refused.notify_one();
                     is_first = false;
@@ -134,8 +133,8 @@ impl Io {
         }
     }
 
-    /// Logs the first error other than those that follow from the path's MTU or the peer's exit. QUIC treats the
-    /// packet as lost.
+    /// Logs the first error that does not follow from the path's MTU or the peer's exit. QUIC
+    /// treats the packet as lost.
     fn note_unsent(&self, error: &io::Error) {
         let is_expected =
             error.kind() == io::ErrorKind::ConnectionRefused || udp::is_msg_size_err(error);
@@ -199,7 +198,7 @@ impl AsyncUdpSocket for Socket {
     }
 }
 
-/// Sends for one task of the library.
+/// The sending side of one task of the library.
 struct Sender {
     io: Arc<Io>,
     writable: Option<Writable>,

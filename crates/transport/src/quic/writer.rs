@@ -20,23 +20,23 @@ use crate::TransportError;
 
 /// The sending half of a link.
 pub(crate) struct Writer {
-    /// `None` after the half is done with them.
+    /// `None` after the half has ended.
     streams: Option<Vec<SendStream>>,
     layout: Layout,
-    /// Bytes of the link that were handed to streams.
+    /// Number of bytes of the link that were passed to streams.
     position: u64,
-    /// What was written and not handed to a stream yet.
+    /// Written bytes that were not passed to a stream yet.
     buffer: Vec<u8>,
-    /// How much of the front of `buffer` was handed over.
+    /// Number of bytes at the front of `buffer` that were passed on.
     handed: usize,
     header: Header,
-    /// Bytes handed over since the send window was last looked at.
+    /// Number of bytes passed on since the send window was last adapted.
     since_tuning: u64,
     closing: Closing,
     shared: Arc<Shared>,
 }
 
-/// The bytes in front of the first stream.
+/// The bytes before the first stream.
 enum Header {
     Unsent([u8; HEADER], usize),
     Sent,
@@ -44,19 +44,19 @@ enum Header {
 
 enum Closing {
     No,
-    /// The streams are finished; the peer has to acknowledge them.
+    /// The streams are finished, and wait for the peer's acknowledgement.
     Waiting(Pin<Box<dyn Future<Output = Result<(), TransportError>> + Send>>),
     Done,
 }
 
-/// Small writes are gathered up to this size.
+/// Size up to which small writes are collected, in bytes.
 const BUFFER: usize = 32 << 10;
 
-/// How often, in bytes, the send window is adapted.
+/// Number of bytes after which the send window is adapted.
 const TUNE_EVERY: u64 = 64 << 10;
 
-/// Bytes that may wait in the connection beyond what is in flight: enough to keep the path busy between two polls, few
-/// enough that the caller notices soon how fast the path is.
+/// Bytes that may wait in the connection in addition to those in flight. They keep the path busy
+/// between two polls, and are few enough that the caller soon notices the rate of the path.
 const BACKLOG: u64 = 256 << 10;
 
 impl Writer {
@@ -76,7 +76,7 @@ impl Writer {
         })
     }
 
-    /// Hands bytes to the streams until one takes no more; returns how many, at least one.
+    /// Passes bytes to the streams until one accepts no more. Returns their number, at least one.
     fn poll_hand_over(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_header(cx))?;
         let Some(streams) = &mut self.streams else {
@@ -124,10 +124,10 @@ impl Writer {
         Poll::Ready(Ok(()))
     }
 
-    /// Hands the buffered bytes over.
+    /// Passes the buffered bytes on.
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.handed < self.buffer.len() {
-            // Lent out, because handing over borrows all of `self`.
+            // Moved out temporarily, because passing them on borrows all of `self`.
             let buffer = std::mem::take(&mut self.buffer);
             let handed = self.poll_hand_over(cx, &buffer[self.handed..]);
             self.buffer = buffer;
@@ -138,19 +138,19 @@ impl Writer {
         Poll::Ready(Ok(()))
     }
 
-    /// Hands over what has to come before the end.
+    /// Passes on the bytes before the end.
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_drain(cx))?;
         self.poll_header(cx)
     }
 
-    /// Whether the peer has said everything and left: it cannot be told that this is the end.
+    /// Returns whether the peer has sent everything and left, so that it cannot receive the end.
     fn peer_has_left(&self) -> bool {
         let reason = self.shared.connection().close_reason();
         reason.is_some_and(|reason| explain::is_in_order(&reason))
     }
 
-    /// Finishes all streams; the future ends when the peer has everything.
+    /// Finishes all streams. The future completes when the peer has everything.
     fn finish(
         &mut self,
     ) -> Result<impl Future<Output = Result<(), TransportError>> + Send + use<>, TransportError>
@@ -183,7 +183,7 @@ impl Writer {
     }
 }
 
-/// Opens the streams of this side. The peer's limit allows for them from the start.
+/// Opens the streams of this side. The peer's limit allows them from the start.
 fn open(connection: &Connection, count: u16) -> Result<Vec<SendStream>, TransportError> {
     let mut cx = Context::from_waker(std::task::Waker::noop());
     let mut streams = Vec::with_capacity(count.into());
@@ -205,8 +205,8 @@ fn open(connection: &Connection, count: u16) -> Result<Vec<SendStream>, Transpor
     Ok(streams)
 }
 
-/// Lets the connection buffer as much as it can have in flight. Twice, because what lies behind a lost packet counts
-/// until that is acknowledged.
+/// Lets the connection buffer twice the bytes that it can have in flight, because bytes after a
+/// lost packet count until that packet is acknowledged.
 fn tune(connection: &Connection) {
     if let Some(path) = connection.path_stats(PathId::ZERO) {
         connection.set_send_window(send_window(path.cwnd));

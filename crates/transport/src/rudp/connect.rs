@@ -25,14 +25,14 @@ use crate::{
 /// A connection to an authenticated peer.
 pub(crate) struct Authenticated {
     pub(crate) bare: Bare<Reader, Writer>,
-    /// What the listener says to every connector, if it does.
+    /// The listener's message to every connector, if it has one.
     pub(crate) message: Option<Vec<u8>>,
     /// The transport that both sides use: `rudp`, `udp` or `auto`.
     pub(crate) transport: String,
     pub(crate) watch: Watch,
 }
 
-/// A connection that is given up unless it is taken.
+/// A connection that is abandoned unless it is taken.
 pub(super) struct Attempt {
     shared: Arc<Shared>,
     outcome: Outcome,
@@ -48,7 +48,7 @@ impl Attempt {
         }
     }
 
-    /// Waits until the peer is authenticated. `connect`: how long it took to find the peer.
+    /// Waits until the peer is authenticated. `connect` is the time to find the peer.
     pub(super) async fn authenticated(
         mut self,
         name: &'static str,
@@ -99,13 +99,14 @@ impl Drop for Attempt {
     }
 }
 
-/// Sees what the set-up of a connection measures.
+/// A handle on the measurements of a connection's set-up.
 pub(crate) struct Watch(Arc<Shared>);
 
 impl Watch {
-    /// Waits until both trains of the set-up are reported, or cannot be any more. Cancel-safe. One at a time.
+    /// Waits until both trains of the set-up are reported, or cannot be reported any more.
+    /// Cancel-safe. One caller at a time.
     pub(crate) async fn measured(&self) {
-        // If the connection breaks, then so does the link that is made of it.
+        // If the connection fails, the link made of it reports the error.
         let _ = poll_fn(|cx| self.0.poll_open(cx, Wait::Measured)).await;
     }
 
@@ -115,9 +116,8 @@ impl Watch {
     }
 }
 
-/// Connects to a listener that uses one of these transports, at the first address of the host that answers.
-///
-/// `name`: the transport that a link is named after.
+/// Connects to a listener that uses one of these transports, at the first address of the host that
+/// answers. `name` is the transport in the description of the link.
 pub(super) async fn connect(
     address: &str,
     security: &Security,
@@ -137,7 +137,7 @@ pub(super) async fn connect(
     let mut last_error = None;
     for candidate in addresses {
         match try_connect(&credentials, candidate, name, options, began.elapsed()).await {
-            // Somebody answers there: another address of the host is not better.
+            // The host has answered, so its other addresses are not tried.
             Ok(authenticated) => return Ok(authenticated),
             Err(error @ (TransportError::Connect { .. } | TransportError::UdpBlocked { .. })) => {
                 tracing::debug!(%candidate, %error, "cannot connect");

@@ -1,4 +1,4 @@
-//! How a connection ends before its time, and what that means to whom.
+//! Premature ends of a connection, and their meaning for each user.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -7,23 +7,23 @@ use transpute_rudp::ClosedReason;
 use super::handshake::SECURITY_MISMATCH;
 use crate::{TransportError, tls};
 
-/// The code with which a link is closed that was dropped.
+/// The close code of a link that was dropped.
 pub(super) const DROPPED: u64 = 1;
 
-/// Why a link ended before its time.
+/// The reason for a premature end of a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ending {
     Core(ClosedReason),
-    /// The peer's system says that nobody listens.
+    /// The peer's system reports that the port is closed.
     Refused,
 }
 
-/// The connection has ended; why, if not as it should.
+/// The connection has ended, with the reason if the end was premature.
 #[derive(Debug)]
 pub(super) struct Broken(pub(super) Option<Ending>);
 
 impl Broken {
-    /// Says what it means to somebody who set the connection up.
+    /// Returns the error for a user that sets up the connection.
     pub(super) fn during_setup(&self, peer: SocketAddr, waited: Duration) -> TransportError {
         match self.0 {
             Some(
@@ -59,7 +59,7 @@ impl Broken {
         )
     }
 
-    /// Says what it means to somebody who reads.
+    /// Returns the error for a user that reads.
     pub(super) fn reading(&self) -> TransportError {
         match self.0 {
             None | Some(Ending::Refused) => TransportError::Truncated,
@@ -70,7 +70,7 @@ impl Broken {
         }
     }
 
-    /// Says what it means to somebody who writes.
+    /// Returns the error for a user that writes.
     pub(super) fn writing(&self) -> TransportError {
         match self.0 {
             None => TransportError::Closed,

@@ -1,4 +1,4 @@
-//! One UDP socket and the links on it. A thread serves them (`server`).
+//! A UDP socket and its links, which a thread serves (`server`).
 
 use std::{
     io,
@@ -27,7 +27,7 @@ pub(super) struct Endpoint {
     /// Links were added that the thread has not seen.
     grown: AtomicBool,
     users: Mutex<Users>,
-    /// What makes links of first packets, while a listener accepts them.
+    /// Makes links of first packets, while a listener accepts them.
     intake: Mutex<Option<Intake>>,
 }
 
@@ -36,18 +36,19 @@ pub(super) struct Endpoint {
 struct Users {
     /// A listener accepts links on the socket.
     is_listening: bool,
-    /// Number of [`Door`]s; without any, no link can be added.
+    /// Number of [`Door`]s. Without any, no link can be added.
     doors: usize,
-    /// Takes the datagrams of another protocol.
+    /// The queue for datagrams of another protocol.
     foreign: Option<Arc<Foreign>>,
     /// A thread serves the socket.
     is_served: bool,
 }
 
-/// The right to add links to an endpoint; the thread ends when the last one is dropped and the links are gone.
+/// The right to add links to an endpoint. The thread ends when the last one is dropped and all
+/// links have ended.
 pub(crate) struct Door(Arc<Endpoint>);
 
-/// A listener's hold on its socket: while it exists, no other listener can take the socket over.
+/// A listener's claim on its socket. While it exists, no other listener can take the socket over.
 pub(crate) struct Listening(Arc<Door>);
 
 impl Endpoint {
@@ -63,8 +64,8 @@ impl Endpoint {
         endpoint.add_door(&mut endpoint.users())
     }
 
-    /// Lets a listener use the socket, if none does yet. The other protocol on the port must have gone as well, since only
-    /// it can tell its datagrams from those of a successor.
+    /// Lets a listener use the socket, if none does yet. Another protocol on the port must have
+    /// ended as well, because its datagrams could not be distinguished from those of a successor.
     pub(super) fn listen(
         self: &Arc<Self>,
         foreign: Option<Arc<Foreign>>,
@@ -108,11 +109,11 @@ impl Endpoint {
         self.users().doors > 0
     }
 
-    /// Returns whether the thread, which has no links left, may end: none was or can be added. The next door starts
-    /// another thread.
+    /// Returns whether the thread, which has no links left, may end: none was or can be added. The
+    /// next door starts another thread.
     pub(super) fn may_retire(&self) -> bool {
         let mut users = self.users();
-        // A door adds a link before it closes.
+        // A door adds its link before it closes.
         users.is_served = users.doors > 0 || self.grown.load(Ordering::SeqCst);
         !users.is_served
     }
@@ -122,7 +123,7 @@ impl Endpoint {
         self.users().foreign.clone()
     }
 
-    /// Returns whether links were added since this was asked for last.
+    /// Returns whether links were added since the last call.
     pub(super) fn has_grown(&self) -> bool {
         self.grown.swap(false, Ordering::SeqCst)
     }
@@ -139,12 +140,12 @@ impl Endpoint {
         self.routes().all.clone()
     }
 
-    /// Returns the link that a datagram from this address belongs to.
+    /// Returns the link of a datagram from this address.
     pub(super) fn route(&self, from: SocketAddr, datagram: &[u8]) -> Option<Arc<Shared>> {
         self.routes().find(from, datagram)
     }
 
-    /// Lets data packets find a link whose keys are there.
+    /// Lets data packets find a link whose keys are known.
     ///
     /// A link whose id is taken, which is as likely as guessing 32 bits, cannot be used.
     pub(super) fn register(&self, link: &Arc<Shared>) {
@@ -157,7 +158,7 @@ impl Endpoint {
         self.routes().forget_ended();
     }
 
-    /// Adds a link, which datagrams of its set-up find.
+    /// Adds a link, so that datagrams of its set-up find it.
     fn add(&self, link: &Arc<Shared>, is_sole: bool) {
         self.routes().add(link, is_sole);
         self.grown.store(true, Ordering::SeqCst);
@@ -169,17 +170,17 @@ impl Endpoint {
         self.served.wake();
     }
 
-    /// Begins to accept connectors.
+    /// Starts to accept connectors.
     pub(super) fn accept(&self, intake: Intake) {
         *self.lock_intake() = Some(intake);
     }
 
-    /// Ends that: first packets are ignored.
+    /// Stops accepting: first packets are ignored.
     pub(super) fn accept_nobody(&self) {
         *self.lock_intake() = None;
     }
 
-    /// Takes a first packet of a connector. The thread calls this.
+    /// Handles the first packet of a connector. The thread calls this.
     pub(super) fn take_first(self: &Arc<Self>, arrival: &FirstPacket, datagram: &mut [u8]) {
         let mut intake = self.lock_intake();
         let taken = intake
@@ -234,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    /// A peer that says nothing is told of the end for seconds: in the meantime the thread must sleep.
+    /// A silent peer is sent the end for seconds. In between, the thread must sleep.
     #[test]
     fn what_was_given_up_is_not_looked_at_all_the_time() {
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -1,25 +1,26 @@
-//! How densely datagrams arrive, and whether it is worth letting some more of them gather.
+//! The density of arriving datagrams, and the choice to let more of them gather.
 //!
-//! To be woken costs as much as several packets. A path that delivers a packet every 12 us, as one of 1 Gbit/s does, would
-//! have the thread woken for nearly each of them; network cards hold their interrupts back for the same reason.
+//! A wake-up costs as much as several packets. A path of 1 Gbit/s delivers a packet every 12 us, so
+//! the thread would be woken for nearly each of them. Network cards delay their interrupts for the
+//! same reason.
 
 use std::time::Duration;
 
 use transpute_rudp::Time;
 
-/// The weight of the past in the mean gap: this many of this plus one.
+/// Weight of the past in the mean gap: this many parts of this plus one.
 const PAST: u32 = 3;
 
-/// Gaps count as no longer than this, so that a pause is forgotten soon.
+/// Upper bound of a counted gap, so that a pause is soon forgotten.
 const MAX_GAP: Duration = Duration::from_millis(1);
 
-/// A pause must promise this many datagrams.
+/// Minimum number of datagrams that a pause must collect.
 const WORTHWHILE: u32 = 4;
 
-/// Where so many come at once anyway, the system gathers them.
+/// Number of datagrams at once from which the system gathers them by itself.
 const GATHERED: usize = 32;
 
-/// The shortest pause: a timer is no cheaper than a packet.
+/// Minimum pause, because a timer costs as much as a packet.
 const MIN_PAUSE: Duration = Duration::from_micros(20);
 
 /// The density of arrivals.
@@ -41,7 +42,7 @@ impl Default for Flow {
 }
 
 impl Flow {
-    /// So many datagrams were found in the socket.
+    /// Records the number of datagrams found in the socket.
     pub(super) fn note(&mut self, now: Time, datagrams: usize) {
         self.flowing = (1..GATHERED).contains(&datagrams);
         let Some(count) = u32::try_from(datagrams).ok().filter(|&count| count > 0) else {
@@ -52,7 +53,7 @@ impl Flow {
         self.last = now;
     }
 
-    /// Returns for how long to leave arrivals alone, if that is worthwhile.
+    /// Returns the time for which arrivals should gather, if that is worthwhile.
     pub(super) fn pause(&self, patience: Duration) -> Option<Duration> {
         (self.flowing && patience >= MIN_PAUSE && self.gap * WORTHWHILE <= patience)
             .then_some(patience)
@@ -78,18 +79,18 @@ mod tests {
             arrive(&mut flow, &mut now, 12 * US, 1);
         }
         assert_eq!(flow.pause(200 * US), Some(200 * US));
-        // A short round trip allows no pause, or none that holds enough.
+        // A short round trip allows no pause, or none that collects enough.
         assert_eq!(flow.pause(40 * US), None);
         assert_eq!(flow.pause(10 * US), None);
-        // With pauses it stays dense.
+        // With pauses, the arrivals stay dense.
         for _ in 0..20 {
             arrive(&mut flow, &mut now, 200 * US, 16);
             assert_eq!(flow.pause(200 * US), Some(200 * US));
         }
-        // Nothing came in the pause: the next one is waited for.
+        // Nothing arrived in the pause, so the next datagram is awaited.
         arrive(&mut flow, &mut now, 200 * US, 0);
         assert_eq!(flow.pause(200 * US), None);
-        // Now and then one.
+        // Single datagrams from time to time.
         for _ in 0..20 {
             arrive(&mut flow, &mut now, 300 * US, 1);
         }

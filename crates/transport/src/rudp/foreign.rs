@@ -1,4 +1,5 @@
-//! A UDP port that another protocol uses as well: what is not ours waits here for it, and it sends through our socket.
+//! A UDP port that another protocol shares. Its datagrams wait here for it, and it sends through
+//! this socket.
 
 use std::{
     collections::VecDeque,
@@ -13,7 +14,8 @@ use quinn_udp::{EcnCodepoint, Transmit};
 
 use super::{Door, socket::Arrival};
 
-/// Datagrams of another protocol. Bounded: what comes when it is full is dropped, as a socket does.
+/// Datagrams of another protocol. The queue is bounded. When it is full, datagrams are dropped, as
+/// a socket does.
 #[derive(Debug, Default)]
 pub(crate) struct Foreign(Mutex<Queue>);
 
@@ -24,18 +26,18 @@ struct Queue {
     waker: Option<Waker>,
 }
 
-/// Datagrams of one sender and one moment.
+/// Datagrams of one sender and one time.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) from: SocketAddr,
     pub(crate) to: Option<IpAddr>,
     pub(crate) ecn: Option<EcnCodepoint>,
-    /// How long each of them is; the last may be shorter.
+    /// Length of each datagram in bytes. The last one may be shorter.
     pub(crate) stride: usize,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What may wait, in bytes. A batch counts for no less than the memory it takes beside its bytes.
+/// Maximum number of waiting bytes. A batch counts at least the memory that it takes.
 const MAX_BYTES: usize = 4 << 20;
 const LEAST_BYTES: usize = 256;
 
@@ -67,7 +69,7 @@ impl Foreign {
         }
     }
 
-    /// Takes up to so many batches; waits if there are none.
+    /// Returns up to this number of batches, or waits if there are none.
     pub(crate) fn poll_take(
         &self,
         cx: &Context<'_>,
@@ -100,7 +102,7 @@ impl Door {
         self.endpoint().served.socket.send_foreign(transmit)
     }
 
-    /// Returns how many datagrams one call can send.
+    /// Returns the number of datagrams that one call can send.
     pub(crate) fn max_segments(&self) -> usize {
         self.endpoint().served.socket.max_segments()
     }
@@ -109,7 +111,7 @@ impl Door {
         self.endpoint().served.socket.local()
     }
 
-    /// Returns another descriptor of the socket, to wait for room in.
+    /// Returns another descriptor of the socket, to wait until it is writable.
     pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
         std::os::fd::AsFd::as_fd(&self.endpoint().served.socket).try_clone_to_owned()
     }

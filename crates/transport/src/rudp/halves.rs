@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{LinkInfo, PathProbe, PathSample, TransportError, link::Bare};
 
-/// So much is sent without waiting for a flush.
+/// Number of bytes that are sent without waiting for a flush.
 const EAGER: usize = 32 << 10;
 
-/// A connection that is up, and nobody's link yet.
+/// An established connection that is not a link yet.
 pub(super) struct Open {
     reader: Reader,
     writer: Writer,
@@ -38,7 +38,7 @@ impl Open {
         }
     }
 
-    /// Makes it what is to be a link.
+    /// Converts it to a future link.
     pub(super) fn bare(self, info: LinkInfo) -> Bare<Reader, Writer> {
         Bare {
             probe: Arc::new(RudpProbe {
@@ -52,7 +52,8 @@ impl Open {
     }
 }
 
-/// What the halves own. When both are gone the connection ends, after what was sent has arrived if it was completed.
+/// The common owner of the halves. When both are dropped, the connection ends. If the direction was
+/// completed, it ends after all sent data has arrived.
 struct Halves(Arc<Shared>);
 
 impl Drop for Halves {
@@ -80,7 +81,7 @@ impl AsyncRead for Reader {
         match state.connection.read(now, buf.initialize_unfilled()) {
             Read::Data(length) => {
                 buf.advance(length);
-                // The peer may be waiting to hear that there is room.
+                // The peer may be waiting for the new window.
                 shared.settle(state);
                 Poll::Ready(Ok(()))
             }
@@ -168,7 +169,8 @@ impl AsyncWrite for Writer {
             return Poll::Ready(Ok(()));
         }
         if let Some(broken) = state.broken() {
-            // The peer finished, had everything and left: only this end's word that it has finished comes too late.
+            // The peer finished, received everything and left. Only this end's own end of the
+            // stream is too late.
             if broken.peer_left() && state.connection.has_exchanged() {
                 return Poll::Ready(Ok(()));
             }

@@ -1,4 +1,5 @@
-//! The handshake of reliable UDP: TLS 1.3 by rustls, or a greeting without cryptography in plaintext mode.
+//! The handshake of reliable UDP: TLS 1.3 by rustls, or a greeting without cryptography in
+//! plaintext mode.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -16,15 +17,16 @@ use crate::{
     Fingerprint, PROTOCOL, Security, TransportError, UNPINNED_PROTOCOL, identity::find_message, tls,
 };
 
-/// The alert of an end that encrypts to one that does not, and the other way round; from the range for private use (RFC
-/// 8446, section 11).
+/// The alert of an end that encrypts to one that does not, and the other way around. From the range
+/// for private use (RFC 8446, section 11).
 pub(super) const SECURITY_MISMATCH: u8 = 224;
 
-/// First byte of the messages of a connector with TLS (ClientHello), and in plaintext mode (its greeting).
+/// First byte of the messages of a connector with TLS (ClientHello), and in plaintext mode (its
+/// greeting).
 const CLIENT_HELLO: u8 = 1;
 const PLAINTEXT_GREETING: u8 = 0xf0;
 
-/// What one side of a handshake has: the credentials of one party, and the transports that it takes.
+/// The credentials of one party, and the transports that it accepts.
 #[derive(Clone)]
 pub(super) enum Credentials<C> {
     Tls {
@@ -33,7 +35,7 @@ pub(super) enum Credentials<C> {
     },
     Plaintext {
         names: Arc<[String]>,
-        /// What a listener says to every connector.
+        /// The listener's message to every connector.
         message: Arc<[u8]>,
     },
 }
@@ -48,12 +50,12 @@ pub(super) fn client(
         Security::Plaintext => return Ok(plaintext(transports, &[])),
     };
     Ok(Credentials::Tls {
-        config: tls::client_over(&config, transports),
+        config: tls::client_over(&config, transports, ""),
         is_pinned,
     })
 }
 
-/// `message`: what is said to every connector in plaintext mode; with TLS, the certificate says it.
+/// `message` is sent to every connector in plaintext mode. With TLS, the certificate contains it.
 pub(super) fn server(
     security: &Security,
     transports: &[&str],
@@ -65,7 +67,7 @@ pub(super) fn server(
         Security::Plaintext => return Ok(plaintext(transports, message)),
     };
     Ok(Credentials::Tls {
-        config: tls::server_over(&config, transports),
+        config: tls::server_over(&config, transports, ""),
         is_pinned,
     })
 }
@@ -77,20 +79,20 @@ fn plaintext<C>(transports: &[&str], message: &[u8]) -> Credentials<C> {
     }
 }
 
-/// What a complete handshake established.
+/// The results of a completed handshake.
 #[derive(Clone, Debug)]
 pub(super) struct Established {
-    /// `None` if nobody was authenticated.
+    /// `None` if the peer is not authenticated.
     pub(super) peer: Option<Fingerprint>,
     /// `None` in plaintext.
     pub(super) cipher: Option<String>,
     /// The transport that both sides use.
     pub(super) transport: String,
-    /// What the listener said in its certificate, or in its answer in plaintext.
+    /// The listener's message in its certificate, or in its answer in plaintext.
     pub(super) message: Option<Vec<u8>>,
 }
 
-/// Where a handshake leaves what came of it, for those who wait for the connection.
+/// The results of a handshake, for those who wait for the connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome(Arc<Mutex<Progress>>);
 
@@ -104,7 +106,7 @@ struct Progress {
 }
 
 impl Outcome {
-    /// Returns what was established, once the connection is.
+    /// Returns the results if the connection is established.
     pub(super) fn established(&self) -> Option<Established> {
         let progress = self.lock();
         let agreed = progress.agreed.get().map(|agreed| Established {
@@ -116,7 +118,7 @@ impl Outcome {
         progress.established.clone().or(agreed)
     }
 
-    /// Returns the error of an end whose peer encrypts and it does not, or the other way round.
+    /// Returns the error if one end encrypts and the other does not.
     pub(super) fn security_mismatch(&self) -> TransportError {
         let [ours, theirs] = match self.lock().encrypts {
             true => ["TLS", "plaintext"],
@@ -125,7 +127,7 @@ impl Outcome {
         TransportError::SecurityMismatch { ours, theirs }
     }
 
-    /// Returns what this end found wrong with the peer.
+    /// Returns the error of the peer that this end found.
     pub(super) fn error(&self) -> Option<TransportError> {
         self.lock().error.as_ref().map(tls::explain)
     }
@@ -136,7 +138,7 @@ impl Outcome {
 }
 
 impl Credentials<ClientConfig> {
-    /// Begins the handshake of a connector with these transport parameters.
+    /// Starts the handshake of a connector with these transport parameters.
     pub(super) fn begin(&self, parameters: &[u8], outcome: &Outcome) -> Option<Box<dyn Tls>> {
         match self {
             Self::Tls { config, is_pinned } => {
@@ -161,7 +163,7 @@ impl Credentials<ClientConfig> {
 }
 
 impl Credentials<ServerConfig> {
-    /// Begins the handshake of a listener with these transport parameters.
+    /// Starts the handshake of a listener with these transport parameters.
     pub(super) fn begin(&self, parameters: &[u8], outcome: &Outcome) -> Option<Box<dyn Tls>> {
         match self {
             Self::Tls { config, is_pinned } => {
@@ -300,7 +302,8 @@ impl PacketKey for RustlsKey {
     }
 }
 
-/// The greeting of a listener without cryptography, which tells a connector that encrypts from one that makes no sense.
+/// The greeting of a listener without cryptography. It distinguishes a connector that encrypts from
+/// other data.
 struct PlaintextListener {
     inner: PlaintextTls,
     has_read: bool,

@@ -30,15 +30,15 @@ pub(super) struct Intake {
     incoming: mpsc::UnboundedSender<Incoming>,
 }
 
-/// Where a first packet came from, where to, and when.
+/// Source, destination and time of a first packet.
 pub(super) struct FirstPacket {
     pub(super) at: Time,
     pub(super) from: SocketAddr,
-    /// The address of this machine that it was sent to, if the system tells.
+    /// The local address that it was sent to, if the system reports it.
     pub(super) to: Option<IpAddr>,
 }
 
-/// A link whose handshake is under way.
+/// A link whose handshake is in progress.
 pub(super) struct Incoming {
     pub(super) link: Arc<Shared>,
     pub(super) outcome: Outcome,
@@ -58,7 +58,8 @@ impl Drop for Count {
 }
 
 impl Intake {
-    /// `is_repaired`: lost data are sent again. `None`: the cryptographic library refuses.
+    /// Returns `None` if the cryptographic library fails. `is_repaired`: lost data is
+    /// retransmitted.
     pub(super) fn new(
         credentials: Credentials<ServerConfig>,
         options: RudpOptions,
@@ -79,7 +80,7 @@ impl Intake {
         })
     }
 
-    /// Takes a datagram of the set-up that belongs to no link. Returns the link that begins with it.
+    /// Handles a datagram of the set-up that belongs to no link. Returns the link that it starts.
     pub(super) fn take(
         &mut self,
         hold: Hold,
@@ -88,7 +89,7 @@ impl Intake {
     ) -> Option<Arc<Shared>> {
         let outcome = Outcome::default();
         let config = self.options.config(self.is_repaired, packet.from.ip());
-        // A socket that listens on all addresses must answer from the one it was spoken to.
+        // A socket that listens on all addresses must answer from the address of the request.
         let is_wildcard = hold.served.socket.local().ip().is_unspecified();
         let source = packet.to.filter(|_| is_wildcard);
         let accepting = AcceptContext {
@@ -108,7 +109,7 @@ impl Intake {
                     len: reply.len(),
                     segment_size: reply.len(),
                 };
-                // It is repeated when it is asked for again.
+                // A lost reply is repeated when the peer repeats its request.
                 let _ = hold.served.socket.send(&transmit, &reply, source);
                 None
             }
@@ -126,7 +127,7 @@ impl Intake {
                     began: Instant::now(),
                     _count: count,
                 };
-                // Nobody listens any more: the link is abandoned with what was to be sent.
+                // The listener is gone. The link is abandoned with its unsent data.
                 if let Err(unsent) = self.incoming.send(incoming) {
                     unsent.0.link.abandon();
                 }

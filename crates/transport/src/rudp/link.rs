@@ -1,4 +1,4 @@
-//! A connection, and what the two halves of its link, its statistics and the thread that serves it have in common.
+//! A connection, and the state that its halves, its statistics and its thread share.
 
 use std::{
     io,
@@ -22,9 +22,9 @@ use crate::PathSample;
 
 /// A connection, shared by the thread of its endpoint and the halves of a link.
 pub(super) struct Shared {
-    /// When the thread is to look, nanoseconds.
+    /// Time at which the thread must serve it, in nanoseconds.
     deadline: AtomicU64,
-    /// For how long arrivals may be left in the socket while more are coming, nanoseconds.
+    /// Time for which arrivals may stay in the socket while more arrive, in nanoseconds.
     patience: AtomicU64,
     over: AtomicBool,
     state: Mutex<State>,
@@ -34,21 +34,21 @@ pub(super) struct Shared {
     last_sample: Arc<OnceLock<PathSample>>,
 }
 
-/// What is waited for while a connection is set up.
+/// The condition to wait for during the set-up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Wait {
     /// The peer is authenticated.
     Established,
-    /// And it is known how fast the path is in both directions, or will not be.
+    /// In addition, the rates of both directions are known, or will not be.
     Measured,
 }
 
-/// What the lock protects.
+/// The state behind the lock.
 pub(super) struct State {
     pub(super) connection: Connection,
     /// Name of the rate controller.
     control: &'static str,
-    /// Where packets are made, and which of them the socket did not take yet.
+    /// Buffer of new packets, with those that the socket has not accepted.
     outgoing: Vec<u8>,
     pending: Option<Transmit>,
     from: Option<IpAddr>,
@@ -60,25 +60,27 @@ pub(super) struct State {
     measured: bool,
     pub(super) delivered: bool,
     pub(super) finished: bool,
-    /// Bytes written since packets were last made.
+    /// Number of bytes written since packets were last made.
     pub(super) unflushed: usize,
     pub(super) end: Option<Ending>,
-    /// Both halves are gone; until when their last words may take.
+    /// Both halves are dropped. The time limit of the remaining data.
     pub(super) abandoned: Option<Time>,
-    /// The socket reported that nobody listens at the peer's address.
+    /// The socket reported that the peer's port is closed.
     refused: bool,
 }
 
-/// How long the last words of a link may take whose halves are gone.
+/// Time for the remaining data of a link whose halves are dropped.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// How long to wait when the socket takes no more packets.
+/// Pause after the socket accepts no more packets.
 const SOCKET_PAUSE: Duration = Duration::from_micros(200);
 
-/// How many datagrams are taken before others get the lock and the peer its answers.
+/// Maximum number of datagrams that are handled before others get the lock and the peer gets its
+/// answers.
 const MOST_AT_ONCE: usize = 64;
 
-/// How long to wait for the estimate of the path once packets pass, and while a train goes on arriving: of a slow path it is long.
+/// Time to wait for the estimate of the path after packets pass, and while a train is arriving,
+/// which takes long on a slow path.
 const ESTIMATE_PATIENCE: Duration = Duration::from_millis(60);
 const TRAIN_PATIENCE: Duration = Duration::from_millis(400);
 
@@ -118,7 +120,7 @@ impl Shared {
         }
     }
 
-    /// Returns the id on data packets, once there is one.
+    /// Returns the id on data packets, if it is known.
     pub(super) fn data_id(&self) -> Option<u32> {
         let id = self.lock().connection.local_id();
         self.registered.store(id.is_some(), Ordering::Relaxed);
@@ -135,7 +137,7 @@ impl Shared {
         )
     }
 
-    /// Returns whether [`data_id`](Self::data_id) was known when it was last asked for.
+    /// Returns whether [`data_id`](Self::data_id) was known at the last call.
     pub(super) fn is_registered(&self) -> bool {
         self.registered.load(Ordering::Relaxed)
     }
@@ -144,7 +146,7 @@ impl Shared {
         self.deadline.load(Ordering::SeqCst)
     }
 
-    /// Returns for how long arrivals may be left in the socket while more are coming.
+    /// Returns the time for which arrivals may stay in the socket while more arrive.
     pub(super) fn patience(&self) -> Duration {
         Duration::from_nanos(self.patience.load(Ordering::Relaxed))
     }
@@ -162,8 +164,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes datagrams, and does what follows from them. Answers leave before anybody learns of it: a program may end with
-    /// the last byte that it waited for.
+    /// Handles datagrams. Answers are sent before the reader is woken, because a program may exit
+    /// after the last byte that it waited for.
     pub(super) fn take<'a>(
         &self,
         datagrams: impl Iterator<Item = (Time, SocketAddr, &'a mut [u8])>,
@@ -179,19 +181,19 @@ impl Shared {
         self.settle(state);
     }
 
-    /// Does what is due, sends what may go, and wakes who waits for it.
+    /// Does due work, sends allowed packets, and wakes waiting tasks.
     pub(super) fn serve(&self) {
         self.settle(self.lock());
     }
 
-    /// Does the same for somebody who has the lock, and releases it.
+    /// Does the same for a caller that has the lock, and releases it.
     pub(super) fn settle(&self, mut state: MutexGuard<'_, State>) {
         let wakes = self.turn(&mut state);
         drop(state);
         wakes.wake();
     }
 
-    /// Does the same but wakes nobody yet, for somebody who has more to do under the lock.
+    /// Does the same without waking tasks, for a caller that has more work under the lock.
     pub(super) fn turn(&self, state: &mut State) -> Wakes {
         let now = self.hold.served.now();
         if (state.connection.next_timeout()).is_some_and(|at| at <= now) {
@@ -214,7 +216,7 @@ impl Shared {
         if state.pending.is_some() {
             deadline = deadline.min((now + SOCKET_PAUSE).as_nanos());
         }
-        // A connection that is closed has timers of its own, until the peer has heard of it.
+        // A closed connection has its own timers, until the peer has received the end.
         if !state.connection.is_closed() {
             if let Some(abandoned) = state.abandoned {
                 deadline = deadline.min(abandoned.as_nanos());
@@ -227,7 +229,7 @@ impl Shared {
         if state.connection.is_drained() {
             deadline = NEVER;
             if !self.over.swap(true, Ordering::SeqCst) {
-                // The thread forgets it.
+                // The thread forgets the link.
                 deadline = 0;
             }
         }
@@ -238,7 +240,7 @@ impl Shared {
         wakes
     }
 
-    /// The peer's system says that nobody listens.
+    /// Handles the report that the peer's port is closed.
     pub(super) fn refused(&self) {
         let mut state = self.lock();
         state.refused = true;
@@ -260,13 +262,13 @@ impl Shared {
         Poll::Pending
     }
 
-    /// Does without the estimate of the path.
+    /// Stops waiting for the estimate of the path.
     pub(super) fn expect_no_estimate(&self) {
         let mut state = self.lock();
         (state.estimated, state.measured) = (true, true);
     }
 
-    /// Gives up a connection of which no link was made.
+    /// Abandons a connection of which no link was made.
     pub(super) fn abandon(&self) {
         let mut state = self.lock();
         let now = self.hold.served.now();
@@ -274,7 +276,7 @@ impl Shared {
         self.settle(state);
     }
 
-    /// Returns where the last figures will be once the connection is gone.
+    /// Returns the place of the last figures, which are set when the connection ends.
     pub(super) fn last_sample(&self) -> Arc<OnceLock<PathSample>> {
         Arc::clone(&self.last_sample)
     }
@@ -323,7 +325,7 @@ impl State {
         }
     }
 
-    /// Sends everything that may go now.
+    /// Sends all packets that are allowed now.
     fn transmit(&mut self, served: &ServedSocket) {
         self.unflushed = 0;
         loop {
@@ -359,8 +361,8 @@ impl State {
         }
     }
 
-    /// ICMP says that nobody listens. Anybody on the path can send that, so it ends a set-up only. Later the peer is asked for
-    /// a sign of life.
+    /// Handles an ICMP report that the port is closed. Anyone on the path can forge it, so it ends
+    /// a set-up only. Later, the peer is sent a keep-alive request.
     fn on_refused(&mut self, now: Time) {
         if self.established.is_some() {
             self.connection.probe();
@@ -398,14 +400,15 @@ impl State {
         wakes
     }
 
-    /// Returns whether packets pass, and have told what is waited for or took too long to.
+    /// Returns whether packets pass, and the awaited results have arrived or timed out.
     fn is_open(&self, wait: Wait, now: Time) -> bool {
         let is_known = wait == Wait::Established || (self.estimated && self.measured);
         self.estimate_due()
             .is_some_and(|due| is_known || now >= due)
     }
 
-    /// Returns until when the estimate of the path is waited for; nothing as long as no packets pass.
+    /// Returns the time until which the estimate of the path is awaited. `None` while no packets
+    /// pass.
     fn estimate_due(&self) -> Option<Time> {
         let patience = match self.connection.is_train_arriving() {
             true => TRAIN_PATIENCE,
@@ -414,7 +417,7 @@ impl State {
         Some(self.established? + patience)
     }
 
-    /// Returns whether nobody needs the connection any more.
+    /// Returns whether the connection is not needed any more.
     fn is_to_close(&self, now: Time) -> bool {
         let Some(until) = self.abandoned else {
             return false;
@@ -429,7 +432,7 @@ impl State {
     }
 }
 
-/// Who is to be woken once the lock is released.
+/// The tasks to wake after the lock is released.
 #[derive(Default)]
 pub(super) struct Wakes(Vec<Waker>);
 

@@ -27,18 +27,18 @@ use crate::{
     tls::NO_COMMON_TRANSPORT,
 };
 
-/// What a listener does with an authenticated connection until it is a link.
+/// Converts authenticated connections of a listener to links or other results.
 pub(crate) trait Host: Clone + Send + 'static {
-    /// What comes of a connection.
+    /// The result of a connection.
     type Guest: Send + 'static;
 
     /// The transports that a peer may name by ALPN.
     const TRANSPORTS: &'static [&'static str];
 
-    /// The transport that links are named after.
+    /// The transport in the description of links.
     const NAME: &'static str;
 
-    /// Hears what the connector wants. `None`: nothing comes of it, and nobody need know.
+    /// Handles a connection. `None` means that it gives no result.
     fn host(
         self,
         authenticated: Authenticated,
@@ -46,7 +46,7 @@ pub(crate) trait Host: Clone + Send + 'static {
     ) -> impl Future<Output = Result<Option<Self::Guest>, TransportError>> + Send;
 }
 
-/// Makes a link of every connection: to `rudp`, which repairs losses, or to `udp`.
+/// Makes a link of every connection, for `rudp`, which repairs losses, or for `udp`.
 #[derive(Clone, Copy)]
 struct Plain<const IS_REPAIRED: bool>;
 
@@ -87,14 +87,14 @@ async fn link_of(
 /// Accepts connections on a UDP port.
 pub(crate) struct RudpListener<H: Host> {
     local: SocketAddr,
-    /// Keeps the socket.
+    /// Keeps the socket open.
     door: Arc<Door>,
     incoming: mpsc::UnboundedReceiver<Incoming>,
     handshakes: Handshakes<Outcome<H::Guest>>,
     host: H,
     timeout: Duration,
     log: Throttle,
-    /// Set where no other protocol shares the port.
+    /// Set if no other protocol shares the port.
     _listening: Option<Listening>,
 }
 
@@ -137,9 +137,9 @@ impl<H: Host<Guest = Link>> RudpListener<H> {
 }
 
 impl<H: Host> RudpListener<H> {
-    /// Accepts connections on a UDP port that other protocols may use as well, as long as somebody keeps it.
-    ///
-    /// `message`: what is said to every connector in plaintext mode; with TLS, the certificate says it.
+    /// Accepts connections on a UDP port that other protocols may share, while the result is held.
+    /// `message` is sent to every connector in plaintext mode. With TLS, the certificate contains
+    /// it.
     pub(crate) fn beside(
         host: H,
         door: Arc<Door>,
@@ -168,7 +168,7 @@ impl<H: Host> RudpListener<H> {
         })
     }
 
-    /// Waits for the next connection of which something comes. Cancel-safe.
+    /// Waits for the next connection with a result. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<H::Guest, TransportError> {
         loop {
             // Every branch is cancel-safe, and nothing is awaited outside of them.
@@ -188,6 +188,11 @@ impl<H: Host> RudpListener<H> {
                 },
             }
         }
+    }
+
+    /// Returns the address at which another party on this machine can reach it.
+    pub(super) fn reachable(&self) -> String {
+        address::reachable(self.local).to_string()
     }
 
     fn begin(&mut self, incoming: Incoming) {
@@ -235,7 +240,7 @@ async fn welcome<H: Host>(
 #[async_trait]
 impl<H: Host<Guest = Link>> Listener for RudpListener<H> {
     fn local_address(&self) -> String {
-        address::reachable(self.local).to_string()
+        self.reachable()
     }
 
     async fn accept(&mut self) -> Result<Link, TransportError> {

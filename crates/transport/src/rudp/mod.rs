@@ -1,19 +1,23 @@
-//! Reliable UDP: starts at the rate of the path and corrects losses without asking; for long, fast or lossy paths.
+//! Reliable UDP: starts at the rate of the path, and recovers losses with forward error correction.
+//! For long, fast or lossy paths.
 //!
-//! The protocol is [`transpute_rudp`]; here are its sockets, its clock, and rustls for its handshake.
+//! [`transpute_rudp`] has the protocol. This module has its sockets, its clock, and rustls for its
+//! handshake.
 //!
 //! # Round trips
 //!
-//! One: TLS 1.3 runs inside the protocol's own packets, and in the same round trip the path is measured in both directions.
-//! A link is there when the peer is authenticated; what the trains of the set-up tell comes some hundred microseconds
-//! later, or as late as they take to arrive over a slow path.
+//! One: TLS 1.3 runs inside the protocol's own packets, and in the same round trip the path is
+//! measured in both directions. The link exists when the peer is authenticated. The results of the
+//! trains arrive some hundred microseconds later, or as late as the trains over a slow path.
 //!
-//! # Who drives it
+//! # Threads
 //!
-//! A thread for each listener and for each connected link (`server`). Writers send from their own thread what may go
-//! at once, so that a message waits for no other thread. Shutting a writer down waits until the peer has everything; a
-//! link that is dropped after that was begun is finished in the background, for 10 s at most.
+//! Each listener and each connected link has a thread (`server`). Writers send from their own
+//! thread what is allowed at once, so a message waits for no other thread. Shutting down a writer
+//! waits until the peer has everything. If a link is dropped after the shutdown was started, it is
+//! completed in the background, for at most 10 s.
 
+mod candidate;
 mod connect;
 mod ending;
 mod endpoint;
@@ -25,7 +29,7 @@ mod intake;
 mod link;
 mod listener;
 mod options;
-pub(crate) mod ports;
+mod ports;
 mod routes;
 mod served;
 mod server;
@@ -37,16 +41,16 @@ use async_trait::async_trait;
 
 pub use self::options::{RudpControl, RudpOptions};
 pub(crate) use self::{
-    connect::{Authenticated, Watch},
-    endpoint::{Door, Listening},
+    connect::Authenticated,
+    endpoint::Door,
     foreign::{Batch, Foreign},
-    listener::{Host, RudpListener, listen},
+    listener::listen,
     options::bits_per_second,
-    ports::bind_on_both,
+    ports::{UdpPort, bind_on_both},
 };
 use crate::{
     FirstFlight, Link, Listener, Profile, Security, Settings, Throughput, Transport,
-    TransportError, diagnosis,
+    TransportError, auto::candidate::SharedPort, diagnosis,
 };
 
 /// The reliable-UDP transport, named `rudp`.
@@ -56,10 +60,10 @@ pub struct Rudp {
 }
 
 impl Rudp {
-    /// The name by which the registry knows this transport.
+    /// The name of this transport in the registry.
     pub const NAME: &'static str = "rudp";
 
-    /// Makes the transport with other options than the default ones.
+    /// Makes the transport with these options.
     #[must_use]
     pub fn new(options: RudpOptions) -> Self {
         Self { options }
@@ -89,6 +93,10 @@ impl Transport for Rudp {
         Some(profile())
     }
 
+    fn shared_port(&self) -> Option<SharedPort> {
+        Some(SharedPort::new(self.clone()))
+    }
+
     async fn listen(
         &self,
         address: &str,
@@ -114,7 +122,8 @@ impl Rudp {
     }
 }
 
-/// Bytes of the train that the set-up sends each way: 32 packets of 1,200 bytes (docs/rudp.md).
+/// Bytes of the train that the set-up sends in each direction: 32 packets of 1,200 bytes
+/// (docs/rudp.md).
 const TRAIN_BYTES: u32 = 32 * 1200;
 
 /// Returns the profile of a transport of this family.
@@ -129,12 +138,13 @@ pub(crate) fn profile() -> Profile {
     }
 }
 
-/// Returns whether a transport of this family sends lost data again.
+/// Returns whether a transport of this family retransmits lost data.
 fn is_repaired(name: &str) -> bool {
     name != crate::Udp::NAME
 }
 
-/// A listener that has not answered by then may use a transport over TCP, or QUIC.
+/// Time without an answer after which the connector asks over other protocols which transport the
+/// listener uses.
 const ASK_AFTER: Duration = Duration::from_millis(500);
 
 /// Connects a transport of this family.

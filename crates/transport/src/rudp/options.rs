@@ -1,4 +1,4 @@
-//! What a user may set, and what follows from it.
+//! The options of a user, and the values derived from them.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -12,23 +12,25 @@ pub use transpute_rudp::rate::Kind as RudpControl;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RudpOptions {
-    /// What decides how fast to send. Default: [`RudpControl::Bbr`].
+    /// The rate controller. Default: [`RudpControl::Bbr`].
     pub control: RudpControl,
-    /// Rate that the path carries to the peer, in bytes on the wire per second, if it is known. What the probe of the
-    /// set-up finds replaces it, except for [`RudpControl::Fixed`]. Default: not known.
+    /// Known rate of the path to the peer, in bytes on the wire per second. The measurement of the
+    /// set-up replaces it, except with [`RudpControl::Fixed`]. Default: unknown.
     pub rate: Option<u64>,
-    /// Whether losses are corrected by redundancy. Default: yes.
+    /// Uses forward error correction. Default: yes.
     pub correction: bool,
-    /// Whether the set-up measures the path by probe trains, 39 kB in each direction. Default: yes.
+    /// The set-up measures the path with probe trains, 39 kB in each direction. Default: yes.
     pub probe: bool,
-    /// Handshakes that a listener runs at once. Default: 128.
+    /// Maximum number of concurrent handshakes of a listener. Default: 128.
     pub max_handshakes: usize,
-    /// How long to wait for the first answer over UDP, and on the listening side for the end of a handshake. Default: 3 s.
+    /// Time to wait for the first answer over UDP, and at the listener for the end of a handshake.
+    /// Default: 3 s.
     pub setup_timeout: Duration,
-    /// After how long a silent peer counts as gone, 7 s at least; it is asked for a sign of life every 2 s. Default: 7 s.
+    /// Time without packets after which a peer counts as vanished, at least 7 s. It is sent a
+    /// keep-alive request every 2 s. Default: 7 s.
     pub idle_timeout: Duration,
-    /// Bytes of buffer to ask of the system for the UDP socket, each way. What it grants is read back, and a warning
-    /// names the setting to raise if it is less than half of it. Default: 8 MiB.
+    /// Requested buffer of the UDP socket in each direction, in bytes. If the system grants less
+    /// than half of it, a warning names the setting to raise. Default: 8 MiB.
     pub socket_buffer: usize,
 }
 
@@ -47,12 +49,12 @@ impl Default for RudpOptions {
     }
 }
 
-/// UDP payload of a full Ethernet frame, over IPv4 and IPv6.
+/// UDP payload of a full Ethernet frame, over IPv4.
 const DATAGRAM_V4: u16 = 1472;
 const DATAGRAM_V6: u16 = 1452;
 
 impl RudpOptions {
-    /// Takes the settings that follow the transport's name.
+    /// Applies the settings after the transport's name.
     pub(super) fn configured(self, settings: &mut Settings) -> Result<Self, TransportError> {
         let control = settings.take("cc", |name| {
             name.parse().map_err(|error| format!("{error}"))
@@ -69,12 +71,13 @@ impl RudpOptions {
         })
     }
 
-    /// Returns whether to measure the path. A fixed rate that is given is not to be replaced by a measured one.
+    /// Returns whether to measure the path. A measurement must not replace a given fixed rate.
     pub(super) fn probes(&self) -> bool {
         self.probe && !(self.control == RudpControl::Fixed && self.rate.is_some())
     }
 
-    /// Returns the settings of a connection to this peer. `is_repaired`: lost data are sent again.
+    /// Returns the settings of a connection to this peer. `is_repaired`: lost data is
+    /// retransmitted.
     pub(super) fn config(&self, is_repaired: bool, peer: IpAddr) -> Config {
         let prior = PathPrior {
             rate: self.rate,
@@ -104,7 +107,7 @@ impl RudpOptions {
     }
 }
 
-/// Reads a rate in bits per second: a number that `k`, `m` or `g` may follow.
+/// Parses a rate in bits per second: a number with an optional suffix `k`, `m` or `g`.
 pub(crate) fn bits_per_second(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1e3),
@@ -117,7 +120,7 @@ pub(crate) fn bits_per_second(text: &str) -> Result<u64, String> {
         .ok()
         .map(|number| number * unit)
         .filter(|rate| (8e3..=1e12).contains(rate))
-        // In range: checked.
+        // The range was checked.
         .map(|rate| rate as u64)
         .ok_or_else(|| "expected bits per second from 8k to 1000g, such as 100m or 1g".into())
 }

@@ -1,8 +1,9 @@
 //! The UDP ports that this process listens on.
 //!
-//! The links of a listener share its socket, so the port stays bound after the listener has gone, until the last of its
-//! links has ended. The system would refuse the port to the next listener (and would distribute datagrams between two
-//! sockets at random if it did not). So the next listener of this process takes the socket over, with the old links on it.
+//! The links of a listener share its socket. So the port stays bound after the listener is dropped,
+//! until its last link has ended. The system would refuse the port to the next listener, or
+//! distribute datagrams between two sockets at random. So the next listener of this process takes
+//! the socket over, with its links.
 
 use std::{
     io,
@@ -14,24 +15,61 @@ use std::{
 use crate::{TransportError, tcp::address};
 
 use super::{
-    Foreign,
-    endpoint::{Endpoint, Listening},
+    endpoint::{Door, Endpoint, Listening},
+    foreign::Foreign,
     socket::Socket,
 };
 
 /// Every endpoint that a listener has used and that still exists.
 static ENDPOINTS: Mutex<Vec<Weak<Endpoint>>> = Mutex::new(Vec::new());
 
-/// How long to wait until the QUIC endpoint of a listener that has gone lets go of the socket. Without connections that
-/// takes as long as a task needs to be scheduled.
+/// Time to wait until the QUIC endpoint of a dropped listener releases the socket. Without
+/// connections, it takes as long as a task needs to be scheduled.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Time between two attempts meanwhile.
+/// Time between two attempts.
 const RELEASE_POLL: Duration = Duration::from_millis(5);
 
-/// Listens on a UDP port, on a new socket or on that of an earlier listener of this process. `foreign` takes the datagrams
-/// of another protocol on the port. `buffer` is the size of a new socket's buffers, in bytes.
-pub(crate) async fn listen(
+/// A UDP port that several protocols share. While one of these exists, no other listener can take the port over.
+#[derive(Clone)]
+pub(crate) struct UdpPort {
+    listening: Arc<Listening>,
+    foreign: Option<Arc<Foreign>>,
+}
+
+impl UdpPort {
+    /// Listens on the port. `buffer` is the size of a new socket's buffers, in bytes. `has_foreign`: another protocol takes the datagrams
+    /// that are not of reliable UDP.
+    pub(crate) async fn bind(
+        address: SocketAddr,
+        buffer: usize,
+        has_foreign: bool,
+    ) -> io::Result<Self> {
+        let foreign = has_foreign.then(Arc::<Foreign>::default);
+        Ok(Self {
+            listening: Arc::new(listen(address, buffer, foreign.clone()).await?),
+            foreign,
+        })
+    }
+
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.listening.door().local()
+    }
+
+    pub(crate) fn door(&self) -> Arc<Door> {
+        Arc::clone(self.listening.door())
+    }
+
+    /// Returns the datagrams of the other protocol.
+    pub(crate) fn foreign(&self) -> Arc<Foreign> {
+        self.foreign.clone().unwrap_or_default()
+    }
+}
+
+/// Listens on a UDP port, on a new socket or on that of an earlier listener of this process.
+/// `foreign` receives the datagrams of another protocol on the port. `buffer` is the size of a new
+/// socket's buffers, in bytes.
+pub(super) async fn listen(
     address: SocketAddr,
     buffer: usize,
     foreign: Option<Arc<Foreign>>,
@@ -70,14 +108,14 @@ fn find(address: SocketAddr) -> Option<Arc<Endpoint>> {
         .find(|endpoint| endpoint.served.socket.local() == address)
 }
 
-/// Attempts to find a number that is free on both ports.
+/// Maximum number of attempts to find a port number that is free for both protocols.
 const TRIES: usize = 32;
 
-/// Binds what listens on a TCP port and a UDP port of the same number, at the first of the addresses of `address` that
-/// takes it.
+/// Binds a TCP port and a UDP port of the same number, at the first of the addresses of `address`
+/// that succeeds.
 ///
 /// # Errors
-/// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], and the last of `bind`.
+/// [`TransportError::InvalidAddress`], [`TransportError::Resolve`], and the last error of `bind`.
 pub(crate) async fn bind_on_both<T, B>(
     address: &str,
     bind: impl Fn(SocketAddr) -> B,
@@ -93,7 +131,7 @@ where
                 Ok(listener) => return Ok(listener),
                 Err(error) => error,
             };
-            // With port 0 the system has chosen a number for UDP that may be taken for TCP.
+            // With port 0, the system chose a number for UDP that may be taken for TCP.
             if candidate.port() != 0 || !is_taken(&error) {
                 break;
             }

@@ -1,4 +1,4 @@
-//! Which link a datagram belongs to.
+//! The mapping from datagrams to links.
 
 use std::{collections::HashMap, net::SocketAddr, sync::Arc};
 
@@ -12,12 +12,12 @@ pub(super) struct Routes {
     pub(super) all: Vec<Arc<Shared>>,
     /// The link of a connector, whose socket has no other.
     sole: Option<Arc<Shared>>,
-    /// By the connector's address and an id on packets of the set-up. They are kept as long as the link: a late copy of a
-    /// first packet must not begin another link.
+    /// Links by the connector's address and an id on packets of the set-up. Entries live as long as
+    /// the link, because a late copy of a first packet must not start another link.
     set_up: HashMap<(SocketAddr, Id), Arc<Shared>>,
-    /// By the connector's address, until the link has keys for data packets.
+    /// Links by the connector's address, until they have keys for data packets.
     keyless: HashMap<SocketAddr, Arc<Shared>>,
-    /// By the id on data packets.
+    /// Links by the id on data packets.
     data: HashMap<u32, Arc<Shared>>,
 }
 

@@ -1,4 +1,4 @@
-//! A UDP socket with the clock and the alarm of the thread that serves it.
+//! A UDP socket with the clock and the alarm of its thread.
 
 use std::{
     any::Any,
@@ -15,7 +15,7 @@ use transpute_rudp::Time;
 
 use super::socket::Socket;
 
-/// Never, as a deadline in nanoseconds.
+/// A deadline in nanoseconds that never comes.
 pub(super) const NEVER: u64 = u64::MAX;
 
 /// A socket that a thread serves. Links send through it, read its clock, and wake the thread.
@@ -25,14 +25,16 @@ pub(super) struct ServedSocket {
     /// The pipe that wakes the thread, and its reading end.
     waker: UnixStream,
     pub(super) wakened: UnixStream,
-    /// Until when the thread sleeps if nothing wakes it, nanoseconds; zero while it is awake.
+    /// Time until which the thread sleeps unless it is woken, in nanoseconds. Zero while it is
+    /// awake.
     sleeps_until: AtomicU64,
 }
 
 /// The hold of a link on its socket.
 pub(super) struct Hold {
     pub(super) served: Arc<ServedSocket>,
-    /// The endpoint of the socket. While it exists, a new listener finds it and takes the port over.
+    /// The endpoint of the socket. While it exists, a new listener finds it and takes the port
+    /// over.
     pub(super) _endpoint: Arc<dyn Any + Send + Sync>,
 }
 
@@ -56,9 +58,10 @@ impl ServedSocket {
         Time::from_nanos(u64::try_from(nanos).unwrap_or(NEVER))
     }
 
-    /// Makes sure that the thread looks at the links at this moment at the latest.
+    /// Ensures that the thread serves the links at this time at the latest.
     pub(super) fn look_by(&self, at: u64) {
-        // Ordered so that either the thread sees the deadline that was set before, or this sees until when it sleeps.
+        // Sequentially consistent: either the thread sees the new deadline, or this sees the time
+        // until which it sleeps.
         if at < self.sleeps_until.load(Ordering::SeqCst) {
             self.wake();
         }
@@ -70,7 +73,7 @@ impl ServedSocket {
         let _ = io::Write::write(&mut &self.waker, &[0]);
     }
 
-    /// Notes until when the thread sleeps, nanoseconds.
+    /// Records the time until which the thread sleeps, in nanoseconds.
     pub(super) fn sleep_until(&self, until: u64) {
         self.sleeps_until.store(until, Ordering::SeqCst);
     }

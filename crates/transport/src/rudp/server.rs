@@ -1,8 +1,9 @@
 //! The thread that serves a socket and its links.
 //!
-//! It receives, keeps time, and sends what time allows; whoever writes sends from his own thread what may go at once. It
-//! lives as long as the socket has a link or a listener, whatever becomes of the program's runtime, so that packets are
-//! acknowledged while the program computes and the last ones leave when it is done.
+//! It receives, runs the timers, and sends what they allow. Writers send from their own thread what
+//! is allowed at once. The thread lives while the socket has a link or a listener, independent of
+//! the program's runtime. So packets are acknowledged while the program computes, and the last ones
+//! are sent after it has ended.
 
 use std::{io, num::NonZeroU64, sync::Arc, thread, time::Duration};
 
@@ -21,27 +22,28 @@ use super::{
     socket::{Arrival, BUFFERS, Inbox},
 };
 
-/// What the thread needs.
+/// The state of the thread.
 pub(super) struct Server {
     endpoint: Arc<Endpoint>,
     links: Vec<Arc<Shared>>,
     inbox: Inbox,
     flow: Flow,
-    /// Until when the thread looks around more often than it must, so that writers need not wake it.
+    /// Time until which the thread wakes up more often than necessary, so that writers need not
+    /// wake it.
     alert_until: Time,
 }
 
-/// How many batches are received before the clock is looked at again.
+/// Number of batches that are received before the clock is read again.
 const BATCHES: usize = 4;
 
-/// How long to pause when the socket itself reports errors.
+/// Pause after the socket itself reports an error.
 const ERROR_PAUSE: Duration = Duration::from_millis(5);
 
-/// How long the thread sleeps at most while there is traffic: no longer than a writer waits for a sign of life at least,
-/// so that the deadline which every write sets is never before the thread looks anyway.
+/// Maximum sleep of the thread while there is traffic. It is at most the shortest timer of a
+/// writer, so that the deadline set by every write is never before the thread's own wake-up.
 const ALERT_SLEEP: Duration = Duration::from_millis(2);
 
-/// How long after the last traffic this goes on.
+/// Time after the last traffic for which this continues.
 const ALERT_FOR: Duration = Duration::from_millis(10);
 
 impl Server {
@@ -56,7 +58,7 @@ impl Server {
     }
 
     pub(super) fn run(mut self) {
-        // Linux lets timers be 50 us late by default, which is a burst of packets.
+        // Linux delays timers by up to 50 us by default, which is a burst of packets.
         #[cfg(any(target_os = "linux", target_os = "android"))]
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000));
         loop {
@@ -146,7 +148,7 @@ impl Server {
                 Ok(buffers) => {
                     datagrams += self.distribute(buffers);
                     if buffers < BUFFERS {
-                        // That was all.
+                        // No more datagrams.
                         break;
                     }
                 }
@@ -172,7 +174,7 @@ impl Server {
         }
     }
 
-    /// Gives what has arrived to the links, and returns how many datagrams it was.
+    /// Passes received datagrams to the links. Returns their number.
     fn distribute(&mut self, buffers: usize) -> usize {
         let now = self.endpoint.served.now();
         let foreign = self.endpoint.foreign();
@@ -204,7 +206,7 @@ impl Server {
     }
 }
 
-/// Returns the bytes by which a datagram finds its link, whatever kind of packet it begins with.
+/// Returns the bytes by which a datagram finds its link, for any kind of packet.
 fn id(datagram: &[u8]) -> Option<&[u8]> {
     match transpute_rudp::is_set_up(datagram) {
         true => datagram.get(1..10),
@@ -212,12 +214,13 @@ fn id(datagram: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Returns whether datagrams belong to the same link: they come from one address, and carry the same id.
+/// Returns whether datagrams belong to the same link: they have the same source address and id.
 fn is_of_one_link(one: &Arrival<'_>, next: &Arrival<'_>) -> bool {
     one.from == next.from && id(one.bytes) == id(next.bytes)
 }
 
-/// Takes datagrams that belong to no link yet. The first of them may begin one, which the others belong to.
+/// Handles datagrams that belong to no link. The first of them may start one, to which the others
+/// belong.
 fn take_first(endpoint: &Arc<Endpoint>, now: Time, group: &mut [Arrival<'_>]) {
     for arrival in group {
         let packet = FirstPacket {

@@ -1,4 +1,4 @@
-//! UDP sockets: their buffers, and datagrams to and from them in batches.
+//! UDP sockets: their buffers, and datagrams in batches.
 
 use std::{
     io::{self, IoSliceMut},
@@ -13,7 +13,7 @@ use transpute_rudp::Transmit;
 
 use crate::datagram;
 
-/// A UDP socket with what the system can do for it.
+/// A UDP socket with the features of the system.
 #[derive(Debug)]
 pub(super) struct Socket {
     socket: UdpSocket,
@@ -21,15 +21,16 @@ pub(super) struct Socket {
     local: SocketAddr,
 }
 
-/// The largest UDP payload of all segments together.
+/// Maximum UDP payload of all segments together, in bytes.
 const MAX_SEND: usize = 65_000;
 
-/// Buffers that one call fills, and their size: the largest batch that the kernel makes of received packets.
+/// Number of buffers that one call fills. Their size is the largest batch of received packets that
+/// the kernel makes.
 pub(super) const BUFFERS: usize = 16;
 const BUFFER: usize = 65_536;
 
 impl Socket {
-    /// Opens a socket that listens.
+    /// Opens a listening socket.
     pub(super) fn listening(address: SocketAddr, buffer: usize) -> io::Result<Self> {
         let socket = datagram::open(address, buffer, buffer / 2)?;
         socket.bind(&address.into())?;
@@ -44,8 +45,8 @@ impl Socket {
         };
         let socket = datagram::open(peer, buffer, buffer / 2)?;
         socket.bind(&any.into())?;
-        // So that the system drops what comes from elsewhere, and tells that nobody listens. Linux takes an address
-        // with each datagram all the same.
+        // So that the system drops datagrams from other addresses, and reports a closed port. Linux
+        // still accepts an address with each datagram.
         if cfg!(any(target_os = "linux", target_os = "android")) {
             socket.connect(&peer.into())?;
         }
@@ -64,13 +65,13 @@ impl Socket {
         self.local
     }
 
-    /// Returns how many datagrams of this size one call can send.
+    /// Returns the number of datagrams of this size that one call can send.
     pub(super) fn segments(&self, datagram: usize) -> usize {
         (self.state.max_gso_segments()).min(MAX_SEND / datagram.max(1))
     }
 
-    /// Sends datagrams. [`io::ErrorKind::WouldBlock`]: try again later; with every other error they are lost, which is
-    /// what UDP is like.
+    /// Sends datagrams. After [`io::ErrorKind::WouldBlock`], try again later. With every other
+    /// error they count as lost.
     pub(super) fn send(
         &self,
         transmit: &Transmit,
@@ -90,12 +91,14 @@ impl Socket {
         let several = transmit.segment_size < contents.len();
         let mut sent = send(contents, several.then_some(transmit.segment_size));
         if sent.as_ref().is_err_and(is_too_large) {
-            // ICMP about an earlier datagram is told to whoever sends next, whatever the size. Once told, it is forgotten.
+            // An ICMP error about an earlier datagram is reported to the next sender of any size,
+            // once.
             sent = send(contents, several.then_some(transmit.segment_size));
         }
         match sent {
             Err(error) if several && error.kind() != io::ErrorKind::WouldBlock => {
-                // The network card or its driver cannot cut them, and the library will not ask it to again.
+                // The network card or its driver does not support segmentation. The library will
+                // not request it again.
                 tracing::debug!(%error, "cannot send datagrams together; sending them one by one");
                 (contents.chunks(transmit.segment_size)).try_for_each(|one| send(one, None))
             }
@@ -108,12 +111,12 @@ impl Socket {
         self.state.try_send((&self.socket).into(), transmit)
     }
 
-    /// Returns how many datagrams one call can send at most.
+    /// Returns the maximum number of datagrams that one call can send.
     pub(super) fn max_segments(&self) -> usize {
         self.state.max_gso_segments()
     }
 
-    /// Takes what has arrived, as far as the inbox goes.
+    /// Receives datagrams, up to the size of the inbox.
     pub(super) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
         let mut chunks = inbox.bytes.chunks_exact_mut(BUFFER);
         // There are as many chunks as slices.
@@ -123,19 +126,19 @@ impl Socket {
     }
 }
 
-/// Says whether the system refuses a datagram for its size.
+/// Returns whether the system rejected a datagram for its size.
 pub(super) fn is_too_large(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::MSGSIZE)
 }
 
-/// Returns the largest UDP payload that the system sends to this address in one piece, if it says.
-///
-/// A socket that serves several peers cannot be asked, so one is made for the purpose; that is rare.
+/// Returns the largest UDP payload that the system sends to this address without fragmentation, if
+/// it reports it. A socket with several peers cannot report it, so a temporary socket is used. That
+/// is rare.
 pub(super) fn largest_datagram(to: SocketAddr, from: Option<IpAddr>) -> Option<u16> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         use rustix::net::sockopt;
-        // What comes from an IPv4 peer to a socket of both families is IPv4 on the wire.
+        // An IPv4 peer of a dual-stack socket uses IPv4 on the wire.
         let to = SocketAddr::new(to.ip().to_canonical(), to.port());
         let any: IpAddr = match to {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -164,22 +167,22 @@ impl AsFd for Socket {
     }
 }
 
-/// Buffers to receive into.
+/// Buffers for received datagrams.
 pub(super) struct Inbox {
     bytes: Vec<u8>,
     metas: [RecvMeta; BUFFERS],
 }
 
-/// Datagrams of one sender and one moment.
+/// Datagrams of one sender and one time.
 pub(super) struct Arrival<'a> {
     pub(super) from: SocketAddr,
-    /// The address of this machine that they were sent to, and what routers noted on them.
+    /// The local address that they were sent to, and the ECN bits of routers.
     pub(super) to: Option<IpAddr>,
     pub(super) ecn: Option<EcnCodepoint>,
     pub(super) bytes: &'a mut [u8],
-    /// How long each of them is; the last may be shorter.
+    /// Length of each datagram in bytes. The last one may be shorter.
     pub(super) stride: usize,
-    /// How long ago the kernel took the first of them from the network.
+    /// Time since the kernel received the first of them.
     pub(super) age: Duration,
 }
 
@@ -191,7 +194,7 @@ impl Inbox {
         }
     }
 
-    /// Iterates over what the last call has received into so many buffers.
+    /// Iterates over the datagrams of the last call, in this number of buffers.
     pub(super) fn arrivals(&mut self, buffers: usize) -> impl Iterator<Item = Arrival<'_>> {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         (self.bytes.chunks_exact_mut(BUFFER))
@@ -205,12 +208,12 @@ impl Inbox {
                 stride: meta.stride.max(1),
                 age: meta.timestamp.map_or(Duration::ZERO, |then| {
                     let age = now.saturating_sub(then);
-                    // The system's clock was set in between.
+                    // The system's clock was changed in between.
                     if age > MAX_AGE { Duration::ZERO } else { age }
                 }),
             })
     }
 }
 
-/// Nothing lies longer in a socket that somebody attends to.
+/// Maximum plausible time of a datagram in a socket that is served.
 const MAX_AGE: Duration = Duration::from_secs(1);

@@ -1,8 +1,9 @@
-//! How bytes are cut up for the stripes.
+//! Frames of a striped link.
 //!
-//! A frame is a header and that many bytes: the offset of the first byte in the stream (8 bytes) and the length
-//! (4 bytes), both little-endian. The offsets on one stripe only ever grow. A length of 0 ends the stream at the offset,
-//! and is the last frame of its stripe; every stripe gets one.
+//! A frame is a header and its bytes. The header is the offset of the first byte in the stream (8
+//! bytes) and the length (4 bytes), both little-endian. The offsets on one stripe only increase. A
+//! length of 0 ends the stream at the offset, and is the last frame of its stripe. Every stripe
+//! gets one.
 
 use std::io;
 
@@ -10,10 +11,10 @@ use crate::TransportError;
 
 pub(super) const HEADER: usize = 12;
 
-/// What fits into one record of TLS.
+/// Payload that fits into one record of TLS, in bytes.
 pub(super) const RECORD: usize = 16 * 1024 - HEADER;
 
-/// The longest frame.
+/// Maximum length of a frame, in bytes.
 pub(super) const MAX_FRAME: usize = 64 * 1024;
 
 /// A frame's header.
@@ -31,7 +32,7 @@ impl Header {
         bytes
     }
 
-    /// Reads a header. Where the frame ends, and whether it is as long as any may be, is checked here.
+    /// Decodes a header. Checks the end of the frame in the stream, and its length.
     pub(super) fn decode(bytes: [u8; HEADER]) -> Result<Self, TransportError> {
         let [a, b, c, d, e, f, g, h, i, j, k, l] = bytes;
         let header = Self {
@@ -51,7 +52,7 @@ impl Header {
     }
 }
 
-/// The peer broke the rules of this transport.
+/// Returns the error of a peer that violated the protocol of this transport.
 pub(super) fn violation(what: String) -> TransportError {
     TransportError::Io {
         source: io::Error::new(

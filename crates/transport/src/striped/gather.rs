@@ -1,7 +1,8 @@
-//! A listening port that also accepts the further connections of links that were handed out.
+//! A listening port that also accepts further connections of links that were returned to the user.
 //!
-//! A listener accepts connections while its user waits for a link. The further connections of a link arrive after that, and the user
-//! may wait for no other link, or may have dropped the listener. So a task accepts them while any link grows.
+//! A listener accepts connections while its user waits for a link. The further connections of a
+//! link arrive after that. The user may not be waiting then, or may have dropped the listener. So a
+//! task accepts them while any link can grow.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -13,10 +14,12 @@ use crate::{
     tcp::{Greeter, Port},
 };
 
-/// Maximum number of new links that wait for the user of the listener. Further connections wait in the kernel.
+/// Maximum number of new links that wait for the user of the listener. Further connections wait in
+/// the kernel.
 const MAX_READY: usize = 16;
 
-/// A port whose links may grow. A connection that is nothing to hand out, such as a further stripe, yields `None`.
+/// A port whose links can grow. A connection that is not a new link, such as a further stripe,
+/// yields `None`.
 pub(crate) struct Gatherer<G: Greeter<Guest = Option<V>>, V> {
     core: Arc<Mutex<Core<G, V>>>,
     local: String,
@@ -26,7 +29,7 @@ struct Core<G: Greeter<Guest = Option<V>>, V> {
     port: Port<G>,
     groups: Groups,
     ready: VecDeque<Result<V, TransportError>>,
-    /// A task accepts connections while nobody waits for a link.
+    /// A task accepts connections while the user does not wait for a link.
     has_task: bool,
 }
 
@@ -51,7 +54,7 @@ where
         self.local.clone()
     }
 
-    /// Waits for the next one to hand out. Cancel-safe.
+    /// Waits for the next link. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<V, TransportError> {
         let mut core = self.core.lock().await;
         let next = loop {
@@ -69,13 +72,14 @@ where
     }
 }
 
-/// Accepts connections while a link grows. Between two of them, the user of the listener can take over.
+/// Accepts connections while a link can grow. Between two of them, the user of the listener can
+/// take over.
 async fn accept_further<G: Greeter<Guest = Option<V>>, V>(shared: Arc<Mutex<Core<G, V>>>) {
     loop {
         let mut guard = shared.lock().await;
         let core = &mut *guard;
         if Arc::strong_count(&shared) == 1 {
-            // The listener is gone.
+            // The listener was dropped.
             core.ready.clear();
         }
         let accepted = tokio::select! {

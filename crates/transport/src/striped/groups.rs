@@ -9,7 +9,10 @@ use super::{
     growth::Growth,
     join::{Binding, ID, JOINED, Join},
 };
-use crate::{CongestionControl, Fingerprint, Link, TransportError, tcp::Channel};
+use crate::{
+    CongestionControl, Fingerprint, Link, TransportError,
+    tcp::{Channel, adopt},
+};
 
 /// The links of a listener that may get further stripes, shared by its handshakes.
 #[derive(Clone)]
@@ -24,14 +27,14 @@ struct Group {
     count: u8,
     peer: Option<Fingerprint>,
     first: Binding,
-    /// A bit for each stripe that has joined.
+    /// One bit per stripe that has joined.
     joined: u32,
     growth: Growth,
     congestion_control: Option<CongestionControl>,
 }
 
 impl Groups {
-    /// Lets each link of this transport grow for so long.
+    /// Lets each link of this transport grow for this time.
     pub(crate) fn new(transport: TcpStriped, patience: Duration) -> Self {
         Self {
             links: Arc::default(),
@@ -47,7 +50,7 @@ impl Groups {
 
     /// Waits until no link may get stripes any more. Cancel-safe.
     pub(super) async fn complete(&self) {
-        // It fails when the sender is gone, which `self` holds.
+        // It fails when the sender is dropped, which `self` holds.
         let _ = self.links.subscribe().wait_for(HashMap::is_empty).await;
     }
 
@@ -109,7 +112,7 @@ impl Groups {
         Ok(link)
     }
 
-    /// Adds a stripe to its link. It waits for stripe 0, which the network may have delayed.
+    /// Adds a stripe to its link. Waits for stripe 0, which the network may have delayed.
     async fn extend(&self, join: &Join, mut channel: Channel) -> Result<(), TransportError> {
         let binding = Binding::of(&channel, &join.id)?;
         let peer = channel.info(TcpStriped::NAME).peer_fingerprint;
@@ -129,11 +132,7 @@ impl Groups {
             }
         });
         let (growth, congestion_control) = admitted.map_err(misfit)?;
-        if let Some(name) = congestion_control
-            && let Err(error) = channel.socket().set_congestion_control(name)
-        {
-            tracing::debug!(%error, "this system lacks the congestion control that the peer picked; keeping ours");
-        }
+        adopt(&channel, congestion_control);
         let joined = async {
             channel.write_all(&[JOINED]).await?;
             channel.flush().await
@@ -149,7 +148,7 @@ impl Group {
         self.joined.count_ones() == u32::from(self.count)
     }
 
-    /// Checks that a stripe belongs to this link and has a number of its own.
+    /// Checks that a stripe belongs to this link and that its number is unused.
     fn admit(
         &mut self,
         peer: Option<Fingerprint>,

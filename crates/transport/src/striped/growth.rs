@@ -1,7 +1,8 @@
-//! Adds stripes to a link that is in use.
+//! Adds stripes to a link in use.
 //!
-//! Each half of a link takes its part of a new stripe from a queue, [`Arrivals`]. Every copy of [`Growth`] can add to both queues. When
-//! the last copy is gone, the link has all its stripes. When both halves are gone, [`Growth::link_ended`] returns.
+//! Each half of a link takes its half of a new stripe from a queue, [`Arrivals`]. Every copy of
+//! [`Growth`] can add to both queues. When the last copy is dropped, the link has all its stripes.
+//! When both halves are dropped, [`Growth::link_ended`] returns.
 
 use std::{
     sync::{
@@ -53,7 +54,8 @@ pub(super) struct Arrivals<H> {
     _link: watch::Receiver<()>,
 }
 
-/// Records whether a stripe has carried a frame. One that has not may fail without harm. Both halves must agree on it.
+/// Records whether a stripe has carried a frame. A stripe without a frame may fail without an
+/// error. Both halves must agree on it.
 #[derive(Debug, Default)]
 pub(super) struct Usage(AtomicU8);
 
@@ -129,7 +131,7 @@ impl Growth {
 }
 
 impl<H> Stripe<H> {
-    /// Makes a half of stripe 0, which a link cannot do without.
+    /// Makes a half of stripe 0, which a link needs.
     pub(super) fn first(half: H) -> Self {
         Self {
             number: 0,
@@ -148,7 +150,8 @@ impl<H> Arrivals<H> {
         }
     }
 
-    /// Takes the stripes that have joined. The task is woken when another one joins, and when no more can.
+    /// Takes the stripes that have joined. The task is woken when another one joins, and when no
+    /// more can.
     pub(super) fn take(&mut self, cx: &mut Context<'_>) -> Vec<Stripe<H>> {
         let mut taken = Vec::new();
         while self.is_growing {

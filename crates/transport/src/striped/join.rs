@@ -1,21 +1,23 @@
-//! What each connection says first, so that the listener knows which ones belong together.
+//! The first message of each connection, by which the listener groups them.
 //!
 //! | bytes | field |
 //! | --- | --- |
 //! | 8 | `tpstrip3` |
 //! | 16 | the link's random id |
 //! | 1 | number of this stripe, from 0 |
-//! | 1 | most stripes that the link will have |
+//! | 1 | maximum number of stripes of the link |
 //! | 32 | tag |
 //!
-//! A link begins with stripe 0, and goes on with the others as they come. The listener answers each of these with one byte, 0,
-//! when it has accepted it. Then both ends know that it belongs to the link, and not before: whatever happens to a connection
-//! before that costs the link nothing.
+//! A link begins with stripe 0, and continues with others as they arrive. The listener answers each
+//! of these with one byte, 0, when it has accepted it. Then both ends know that it belongs to the
+//! link. A failure of the connection before that has no effect on the link.
 //!
-//! The message travels inside TLS, where both ends have proved their identities. The tag is HMAC-SHA-256, with a key exported
-//! from the TLS session of stripe 0 (RFC 8446, section 7.5), over what this stripe's own session exports and its numbers. Only the
-//! holder of both sessions can compute it, so no connection can be added to the link of other parties, not even by another
-//! trusted peer. In plaintext the tag is zero, and the id alone holds a link together.
+//! The message is inside TLS, in which both ends have proved their identities. The tag is an
+//! HMAC-SHA-256, with a key exported from the TLS session of stripe 0 (RFC 8446, section 7.5), over
+//! the exported value of this stripe's own session and its numbers. Only the holder of both
+//! sessions can compute it. So no connection can be added to the link of other parties, not even by
+//! another trusted peer. In plaintext the tag is zero, and only the id connects the stripes of a
+//! link.
 
 use aws_lc_rs::hmac;
 use tokio::io::AsyncReadExt;
@@ -34,22 +36,22 @@ pub(super) const ID: usize = 16;
 pub(super) const TAG: usize = 32;
 pub(crate) const LENGTH: usize = MAGIC.len() + ID + 2 + TAG;
 
-/// Most stripes of a link.
+/// Maximum number of stripes of a link.
 pub(crate) const MAX_STRIPES: u8 = 32;
 
 const LABEL: &[u8] = b"EXPORTER-transpute-striped";
 
-/// What a stripe says about itself.
+/// The first message of a stripe.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Join {
     pub(super) id: [u8; ID],
     pub(crate) index: u8,
-    /// How many there may be.
+    /// Maximum number of stripes.
     pub(crate) count: u8,
     pub(super) tag: [u8; TAG],
 }
 
-/// What a connection's TLS session exports for a link; `None` in plaintext.
+/// The value that a connection's TLS session exports for a link; `None` in plaintext.
 pub(super) struct Binding(Option<Zeroizing<[u8; 32]>>);
 
 impl Binding {
@@ -57,7 +59,7 @@ impl Binding {
         Ok(Self(channel.export(LABEL, id)?))
     }
 
-    /// Makes the tag of the stripe whose session this is.
+    /// Returns the tag of the stripe with this session.
     pub(super) fn tag(&self, first: &Self, index: u8, count: u8) -> [u8; TAG] {
         let mut tag = [0; TAG];
         if let Some((key, message)) = self.input(first, index, count) {
@@ -66,11 +68,11 @@ impl Binding {
         tag
     }
 
-    /// Checks the tag of a stripe, in constant time.
+    /// Checks the tag of a stripe in constant time.
     pub(super) fn verify(&self, first: &Self, join: &Join) -> bool {
         match self.input(first, join.index, join.count) {
             Some((key, message)) => hmac::verify(&key, &message[..], &join.tag).is_ok(),
-            // One in TLS and one in plaintext do not come from the same listener.
+            // A listener has either TLS or plaintext connections.
             None => self.0.is_none() && first.0.is_none() && join.tag == [0; TAG],
         }
     }

@@ -1,24 +1,29 @@
-//! Several TCP connections under one link: what one does by hand when one connection is held back by losses.
+//! Several TCP connections under one link, for paths on which losses hold one connection back.
 //!
-//! A connection that loses a packet slows down alone, and each starts with its own first window. The stream is cut into
-//! frames, each of which goes to a connection that has room; the receiving end puts them in order in bounded memory.
-//! Each connection has a TLS handshake of its own, and all are bound to the session of the first.
+//! A connection that loses a packet slows down alone, and each starts with its own initial window.
+//! The stream is divided into frames, each of which goes to a connection that has room. The
+//! receiving end puts them in order in bounded memory. Each connection has its own TLS handshake,
+//! and all are bound to the session of the first.
 //!
-//! A link begins with its first connection and grows: the others join when their handshakes are over. A link does without one that
-//! does not come up in time. One that has carried something is needed until it has ended: if it dies, the link is broken.
+//! A link begins with its first connection and grows. The others join when their handshakes are
+//! complete. The link continues without a connection that is not established in time. A connection
+//! that has carried a frame is needed until it has ended: if it fails, the link fails.
 //!
 //! # The end
 //!
-//! Each direction ends by itself, at a byte of the stream, which the sender says on every stripe that it knows of (and on
-//! those that join later when they do). The receiver knows that it has everything when it has every byte before that: so it
-//! does not matter which stripes the sender knew of. It then waits for the end of the connections that brought some, and of
+//! Each direction ends by itself, at a byte of the stream. The sender sends the position on every
+//! stripe that it knows (and on those that join later when they do). The receiver knows that it has
+//! everything when it has every byte before that position. So it does not matter which stripes the
+//! sender knew. The receiver then waits for the end of the connections that carried frames, and of
 //! stripe 0, and of no others.
 
+#[cfg(unix)]
+mod candidate;
 mod frame;
 mod gather;
 mod groups;
 mod growth;
-pub(crate) mod join;
+mod join;
 mod listen;
 mod open;
 mod probe;
@@ -31,15 +36,13 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-pub(crate) use self::{
-    gather::Gatherer,
-    groups::Groups,
-    growth::Growth,
-    join::Join,
-    open::{announce, open},
-};
 use self::{
-    join::MAX_STRIPES, listen::StripedListener, probe::StripedProbe, receive::StripedReader,
+    growth::Growth,
+    join::MAX_STRIPES,
+    listen::StripedListener,
+    open::{announce, open},
+    probe::StripedProbe,
+    receive::StripedReader,
     send::StripedWriter,
 };
 use crate::{
@@ -54,17 +57,20 @@ pub struct TcpStriped {
     options: StripedOptions,
 }
 
-/// How a link of several connections is made.
+/// Options of a link of several connections.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct StripedOptions {
-    /// Connections under a link, from 1 to 32; the connecting side decides. Default: by the path, 1 within a LAN (a round trip of
-    /// less than [`PathClass::SAME_LAN_LIMIT`]) and [`CONNECTIONS`](Self::CONNECTIONS) beyond it.
+    /// Number of connections of a link, from 1 to 32; the connecting side decides. Default: by the
+    /// path, 1 within a LAN (a round-trip time of less than [`PathClass::SAME_LAN_LIMIT`]) and
+    /// [`CONNECTIONS`](Self::CONNECTIONS) beyond it.
     pub connections: Option<u8>,
-    /// What concerns each connection. A listener runs [`TcpOptions::max_handshakes`] of them at once (default here:
-    /// 128), and a link goes without those that have not joined within [`TcpOptions::handshake_timeout`].
+    /// Options of each connection. A listener runs at most [`TcpOptions::max_handshakes`] at once
+    /// (default here: 128). A link continues without connections that have not joined within
+    /// [`TcpOptions::handshake_timeout`].
     pub tcp: TcpOptions,
-    /// Bytes that the receiving side may hold because earlier ones are missing. Default: 16 MiB.
+    /// Maximum number of bytes that the receiving side holds because earlier ones are missing.
+    /// Default: 16 MiB.
     pub max_out_of_order: usize,
 }
 
@@ -82,7 +88,7 @@ impl Default for StripedOptions {
 }
 
 impl StripedOptions {
-    /// Connections under a link on a path that is longer than a LAN.
+    /// Number of connections of a link on a path longer than a LAN.
     pub const CONNECTIONS: u8 = 8;
 
     /// Returns the number of connections for a path of this round-trip time.
@@ -108,14 +114,14 @@ impl StripedOptions {
     }
 }
 
-/// Unsent bytes that the kernel may hold on each connection.
+/// Maximum number of unsent bytes in the kernel on each connection.
 const UNSENT_LIMIT: u32 = 64 * 1024;
 
 impl TcpStriped {
-    /// The name by which the registry knows this transport.
+    /// The name of this transport in the registry.
     pub const NAME: &'static str = "tcp-striped";
 
-    /// Makes the transport with other options than the default ones.
+    /// Makes the transport with these options.
     #[must_use]
     pub fn new(options: StripedOptions) -> Self {
         Self { options }
@@ -168,6 +174,11 @@ impl Transport for TcpStriped {
                 .unwrap_or(StripedOptions::CONNECTIONS),
             ..self.options.tcp.profile()
         })
+    }
+
+    #[cfg(unix)]
+    fn shared_port(&self) -> Option<crate::auto::candidate::SharedPort> {
+        Some(crate::auto::candidate::SharedPort::new(self.clone()))
     }
 
     async fn listen(

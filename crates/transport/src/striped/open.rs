@@ -31,7 +31,7 @@ pub(crate) async fn open(route: Route, connector: Connector) -> Result<Channel, 
     connector.authenticate(socket, context).await
 }
 
-/// Announces a link of so many connections on its first one.
+/// Announces a link of `count` connections on its first one.
 pub(crate) async fn announce(first: &mut Channel, count: u8) -> Result<Announced, TransportError> {
     let count = count.clamp(1, MAX_STRIPES);
     let id: [u8; ID] = rand::random();
@@ -41,7 +41,8 @@ pub(crate) async fn announce(first: &mut Channel, count: u8) -> Result<Announced
         count,
     };
     let join = announced.join(0, announced.first.tag(&announced.first, 0, count));
-    // If the listener has ended the connection, reading returns why: it refuses this end's identity, for example.
+    // If the listener has ended the connection, reading returns the reason: for example, it rejects
+    // this end's identity.
     if let Err(error) = send(first, &join).await? {
         tracing::debug!(%error, "the first stripe ended before its link was announced");
     }
@@ -58,8 +59,9 @@ impl Announced {
         }
     }
 
-    /// Opens the other connections in the background, and adds each to the link when the listener has accepted it. The link does
-    /// without those that are not open within the limit. When the link is gone, this stops.
+    /// Opens the other connections in the background, and adds each to the link when the listener
+    /// has accepted it. The link continues without those that are not open within the limit. This
+    /// stops when the link is dropped.
     pub(crate) fn grow<F>(self, growth: &Growth, limit: Duration, open: impl Fn() -> F)
     where
         F: Future<Output = Result<Channel, TransportError>> + Send + 'static,
@@ -90,8 +92,8 @@ impl Announced {
         });
     }
 
-    /// Has a connection join, and waits until the listener has accepted it. That has no time limit: the listener may use the stripe as
-    /// soon as it has accepted it.
+    /// Lets a connection join, and waits until the listener has accepted it. That has no time
+    /// limit, because the listener may use the stripe from the time at which it has accepted it.
     async fn extend(&self, index: u8, mut channel: Channel) -> Result<Channel, TransportError> {
         let own = Binding::of(&channel, &self.id)?;
         let join = self.join(index, own.tag(&self.first, index, self.count));

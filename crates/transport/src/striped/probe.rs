@@ -1,4 +1,4 @@
-//! The figures of a link, put together from those of its connections.
+//! The figures of a link, combined from those of its connections.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -7,14 +7,14 @@ use std::{
 
 use crate::{PathProbe, PathSample, SendTimes};
 
-/// Those of the stripes that have joined.
+/// The probes of the stripes that have joined.
 #[derive(Default)]
 pub(super) struct StripedProbe {
     parts: Mutex<Vec<Arc<dyn PathProbe>>>,
 }
 
 impl StripedProbe {
-    /// Adds those of another stripe.
+    /// Adds the probe of another stripe.
     pub(super) fn add(&self, part: Arc<dyn PathProbe>) {
         self.lock().push(part);
     }
@@ -31,7 +31,8 @@ impl PathProbe for StripedProbe {
     }
 }
 
-/// Counts and rates add up; of times there is a mean, and the smallest of the smallest.
+/// Combines the figures: counts and rates are added, times are averaged, and minima are the
+/// smallest.
 fn combine(parts: &[PathSample]) -> PathSample {
     let sum = |figure: fn(&PathSample) -> Option<u64>| {
         (parts.iter().map(figure)).try_fold(0u64, |sum, part| Some(sum.saturating_add(part?)))

@@ -1,10 +1,11 @@
 //! The receiving half: puts the frames of all stripes in order, in bounded memory.
 //!
-//! The next bytes of the stream are always at the front of some stripe, because the offsets on a stripe only grow. Only
-//! while that stripe has nothing are others read ahead, up to a limit; what is beyond it stays in the kernel, whose
-//! window then closes and holds the sender back.
+//! The next bytes of the stream are always at the front of some stripe, because the offsets on a
+//! stripe only increase. Only while that stripe has no data are others read ahead, up to a limit.
+//! Further data stays in the kernel, whose window then closes and blocks the sender.
 //!
-//! Stripes may join at any time. As long as more can, a byte that is on none of them may still come on another one.
+//! Stripes may join at any time. While more can join, a byte that is on none of them may still
+//! arrive on another one.
 
 use std::{
     collections::VecDeque,
@@ -22,19 +23,19 @@ use super::{
 };
 use crate::{LinkReader, TransportError};
 
-/// What a kept piece costs beside its bytes.
+/// Memory of a kept piece in addition to its bytes.
 const PIECE_COST: usize = 64;
 
 pub(super) struct StripedReader {
     lanes: Vec<Lane>,
     arrivals: Arrivals<LinkReader>,
-    /// Where the next byte is expected to be.
+    /// The stripe on which the next byte is expected.
     current: usize,
     delivered: u64,
-    /// Bytes read ahead, and what keeping them costs.
+    /// Bytes read ahead, with the memory of keeping them.
     held: usize,
     most_held: usize,
-    /// Where the stream ends, once a stripe has said so.
+    /// The end of the stream, if a stripe has announced it.
     end: Option<u64>,
     is_broken: bool,
     scratch: Box<[u8]>,
@@ -44,12 +45,12 @@ struct Lane {
     number: u8,
     reader: LinkReader,
     usage: Arc<Usage>,
-    /// A frame has come on it.
+    /// A frame has arrived on it.
     has_carried: bool,
     state: State,
-    /// Offset behind the last frame that began.
+    /// Offset after the last frame that started.
     next_offset: u64,
-    /// Read ahead, in order.
+    /// Pieces that were read ahead, in order.
     ahead: VecDeque<Piece>,
 }
 
@@ -63,7 +64,7 @@ enum State {
         offset: u64,
         left: usize,
     },
-    /// Its last frame has come.
+    /// Its last frame has arrived.
     Ended,
     /// Its connection has ended too.
     Closed,
@@ -81,7 +82,7 @@ const NEW_FRAME: State = State::Header {
 };
 
 impl StripedReader {
-    /// Begins with stripe 0. Reads ahead at most about `most_held` bytes.
+    /// Starts with stripe 0. Reads ahead at most about `most_held` bytes.
     pub(super) fn new(first: LinkReader, arrivals: Arrivals<LinkReader>, most_held: usize) -> Self {
         Self {
             lanes: vec![Lane::new(Stripe::first(first))],
@@ -112,7 +113,7 @@ impl StripedReader {
             if buf.filled().len() > before || self.is_complete() {
                 return Poll::Ready(Ok(()));
             }
-            // The next byte has not come, so whatever has come is for later.
+            // The next byte has not arrived, so all other bytes are for later.
             if !self.poll_ahead(cx)? {
                 self.check_gap()?;
                 return Poll::Pending;
@@ -120,8 +121,9 @@ impl StripedReader {
         }
     }
 
-    /// Every byte was delivered, and every connection that carried some has ended: a connection closed with something
-    /// unread is reset, and the peer would take that for a failure. The others may not even know of the end yet.
+    /// Returns whether every byte was delivered, and every connection that carried a frame has
+    /// ended. A connection that is closed with unread data is reset, and the peer would take that
+    /// for a failure. The other connections may not even know of the end yet.
     fn is_complete(&self) -> bool {
         let is_done = |lane: &Lane| match lane.state {
             State::Closed => true,
@@ -130,8 +132,8 @@ impl StripedReader {
         self.end == Some(self.delivered) && self.lanes.iter().all(is_done)
     }
 
-    /// Hands out bytes that are next in the stream: those read ahead, or straight from their stripe. Pending if there
-    /// are none.
+    /// Returns the next bytes of the stream: those read ahead, or directly from their stripe.
+    /// Pending if there are none.
     fn deliver(
         &mut self,
         cx: &mut Context<'_>,
@@ -166,8 +168,8 @@ impl StripedReader {
         Poll::Pending
     }
 
-    /// Reads headers, and what is for later within the limit, until no stripe has more; each of them then wakes us.
-    /// Returns whether the next byte, or the end, may have come.
+    /// Reads headers, and later bytes within the limit, until no stripe has more. Each stripe then
+    /// wakes the task. Returns whether the next byte, or the end, may have arrived.
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Result<bool, TransportError> {
         loop {
             if self.poll_headers(cx)? {
@@ -175,7 +177,7 @@ impl StripedReader {
             }
             let mut has_read = false;
             for lane in &mut self.lanes {
-                // One that has the next byte has just been polled for it.
+                // The stripe with the next byte has just been polled for it.
                 let State::Body { offset, .. } = lane.state else {
                     continue;
                 };
@@ -194,7 +196,7 @@ impl StripedReader {
         }
     }
 
-    /// Reads the headers that have come, and the ends of stripes.
+    /// Reads the available headers, and the ends of stripes.
     fn poll_headers(&mut self, cx: &mut Context<'_>) -> Result<bool, TransportError> {
         let mut is_next = false;
         for index in 0..self.lanes.len() {
@@ -210,7 +212,7 @@ impl StripedReader {
         Ok(is_next || self.is_complete())
     }
 
-    /// Checks a header against the stripe it came on and the end of the stream.
+    /// Checks a header against its stripe and the end of the stream.
     fn check(&mut self, index: usize, header: Header) -> Result<(), TransportError> {
         let lane = &mut self.lanes[index];
         let end = header.offset + u64::from(header.length);
@@ -229,7 +231,7 @@ impl StripedReader {
             self.end = Some(end);
             lane.state = State::Ended;
         } else if !lane.has_carried {
-            // Whoever thought that it had ended without harm would have made this the end of the link.
+            // Without this, the failure of a stripe that counts as unused would end the link.
             lane.has_carried = true;
             lane.usage.begin();
         }
@@ -239,7 +241,8 @@ impl StripedReader {
         Ok(())
     }
 
-    /// Finds out that the next byte will never come, because every stripe is past it, or that one is behind it.
+    /// Detects that the next byte will never arrive, because every stripe is past it, or that a
+    /// stripe is behind it.
     fn check_gap(&self) -> Result<(), TransportError> {
         if self.end == Some(self.delivered) {
             return Ok(());
@@ -281,12 +284,12 @@ impl Lane {
         }
     }
 
-    /// Nothing has come on it that anybody waited for.
+    /// Returns whether it has carried nothing that was needed.
     fn is_needless(&self) -> bool {
         self.number != 0 && !self.has_carried
     }
 
-    /// Offset of the next byte that this stripe will yield, if it is known.
+    /// Returns the offset of the next byte of this stripe, if it is known.
     fn front(&self) -> Option<u64> {
         match (self.ahead.front(), self.state) {
             (Some(piece), _) => Some(piece.offset),
@@ -305,7 +308,7 @@ impl Lane {
             *got += rest.filled().len();
             let is_needless = self.number != 0 && !self.has_carried;
             if read.is_err() && is_needless && self.usage.fail() {
-                // Neither direction misses it.
+                // Neither direction needs it.
                 self.state = State::Closed;
                 return Poll::Pending;
             }
@@ -319,7 +322,8 @@ impl Lane {
         Poll::Ready(Ok(header))
     }
 
-    /// Waits for the end of a connection whose last frame has come. A failure takes nothing away any more.
+    /// Waits for the end of a connection whose last frame has arrived. A failure is not an error
+    /// any more.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Result<(), TransportError> {
         if !matches!(self.state, State::Ended) {
             return Ok(());
@@ -336,7 +340,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Reads from the body of the frame under way; at least a byte.
+    /// Reads at least a byte from the body of the current frame.
     fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -358,7 +362,7 @@ impl Lane {
         Poll::Ready(Ok(()))
     }
 
-    /// Keeps bytes for later and returns what that costs.
+    /// Keeps bytes for later. Returns the memory that this takes.
     fn keep(&mut self, offset: u64, bytes: &[u8]) -> usize {
         self.ahead.push_back(Piece {
             offset,
@@ -369,7 +373,7 @@ impl Lane {
     }
 }
 
-/// Reads at least a byte; the end of a stripe before its last frame is an error.
+/// Reads at least a byte. The end of a stripe before its last frame is an error.
 fn poll_some(
     reader: &mut LinkReader,
     cx: &mut Context<'_>,

@@ -1,7 +1,8 @@
-//! The sending half: hands each frame to a stripe that has room.
+//! The sending half: passes each frame to a stripe that has room.
 //!
-//! A stripe takes the next frame only when the kernel has taken all of its last one, so a stripe that the path holds up gets
-//! less, and at most one frame per stripe is held here. One that has just joined has room.
+//! A stripe takes the next frame only when the kernel has accepted all of its last one. So a slow
+//! stripe gets less, and at most one frame per stripe is held here. A stripe that has just joined
+//! has room.
 
 use std::{
     io,
@@ -18,15 +19,16 @@ use super::{
 };
 use crate::{LinkWriter, TransportError};
 
-/// Frames are no longer than a record until so many bytes were sent, so that a short message uses every stripe.
+/// Number of sent bytes up to which frames are at most as long as a record, so that a short message
+/// uses every stripe.
 const LONG_AFTER: u64 = 1 << 20;
 
 pub(super) struct StripedWriter {
     lanes: Vec<Lane>,
     arrivals: Arrivals<LinkWriter>,
-    /// The stripe that small messages stay on: it was the last to take a frame.
+    /// The stripe for small messages, which took the last frame.
     current: usize,
-    /// Bytes that `current` took since it became so.
+    /// Number of bytes that `current` has taken since.
     taken: usize,
     offset: u64,
     is_ending: bool,
@@ -37,19 +39,19 @@ struct Lane {
     number: u8,
     writer: LinkWriter,
     usage: Arc<Usage>,
-    /// It was given a frame of the stream.
+    /// It has carried a frame of the stream.
     has_carried: bool,
-    /// It has ended without having carried anything.
+    /// It has ended without having carried a frame.
     is_gone: bool,
-    /// A frame with its header, of which `sent` bytes were handed on.
+    /// A frame with its header, of which `sent` bytes were passed on.
     frame: Vec<u8>,
     sent: usize,
-    /// Bytes were handed on that may not have reached the kernel.
+    /// Bytes were passed on that may not have reached the kernel.
     is_dirty: bool,
 }
 
 impl StripedWriter {
-    /// Begins with stripe 0.
+    /// Starts with stripe 0.
     pub(super) fn new(first: LinkWriter, arrivals: Arrivals<LinkWriter>) -> Self {
         Self {
             lanes: vec![Lane::new(Stripe::first(first))],
@@ -80,7 +82,7 @@ impl StripedWriter {
             self.current = (self.current + 1) % count;
             self.taken = 0;
         }
-        // Frames that are under way come first: the oldest bytes are what the peer waits for.
+        // Frames in progress are first, because the peer waits for the oldest bytes.
         let mut free = None;
         for step in 0..count {
             let index = (self.current + step) % count;
@@ -99,13 +101,13 @@ impl StripedWriter {
         let length = buf.len().min(limit);
         let header = Header {
             offset: self.offset,
-            // At most `MAX_FRAME`.
+            // At most `MAX_FRAME`, so it fits.
             length: length as u32,
         };
         self.lanes[index].load(header, &buf[..length]);
         self.offset += length as u64;
         self.taken += length;
-        // The bytes are taken, whether they can go out now or later.
+        // The bytes are accepted, whether they can be sent now or later.
         let _ = self.lanes[index].poll_send(cx)?;
         Poll::Ready(Ok(length))
     }
@@ -149,7 +151,7 @@ impl StripedWriter {
         result
     }
 
-    /// Errors are final: after one, nothing more is put on any stripe.
+    /// Errors are final: after one, nothing more is sent on any stripe.
     fn guard<T>(
         &mut self,
         action: impl FnOnce(&mut Self) -> Poll<io::Result<T>>,
@@ -186,7 +188,8 @@ impl Lane {
         self.has_carried
     }
 
-    /// Lets a failure pass of a stripe that has carried nothing: the peer does not wait for its end.
+    /// Ignores the failure of a stripe that has carried nothing, because the peer does not wait for
+    /// its end.
     fn excused(&mut self, result: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
         match result {
             Poll::Ready(Err(_)) if self.number != 0 && !self.has_carried => {
@@ -197,7 +200,7 @@ impl Lane {
         }
     }
 
-    /// Puts a frame on an empty lane.
+    /// Sets the frame of an empty lane.
     fn load(&mut self, header: Header, payload: &[u8]) {
         self.frame.clear();
         self.frame.extend_from_slice(&header.encode());
@@ -205,7 +208,7 @@ impl Lane {
         self.sent = 0;
     }
 
-    /// Hands the frame on.
+    /// Passes the frame on.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.sent < self.frame.len() {
             let written =
@@ -219,7 +222,7 @@ impl Lane {
         Poll::Ready(Ok(()))
     }
 
-    /// Hands everything to the kernel.
+    /// Passes everything to the kernel.
     fn poll_clear(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.is_gone {
             return Poll::Ready(Ok(()));
@@ -233,7 +236,8 @@ impl Lane {
     }
 }
 
-/// Lets pass that the peer has left, for a stripe on which its end was said: only that no more follows behind it was not.
+/// Ignores that the peer has left, for a stripe on which the end was sent. Only the end of the
+/// connection is then missing.
 fn peer_was_faster(shut: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
     match shut {

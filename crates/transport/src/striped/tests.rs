@@ -1,4 +1,5 @@
-//! Order, bounds and ends of a striped stream, over pipes in memory; and frames that do not fit together.
+//! Tests of the order, limits and ends of a striped stream, over pipes in memory, and of invalid
+//! frames.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use super::{
 };
 use crate::{LinkReader, LinkWriter, TransportError};
 
-/// Long enough for whatever can happen to have happened; time is paused.
+/// Long enough for all possible events to have occurred. Time is paused.
 const SETTLED: Duration = Duration::from_secs(1);
 
 fn pipes(count: usize, size: usize) -> (Vec<LinkWriter>, Vec<LinkReader>) {
@@ -28,7 +29,7 @@ fn pipes(count: usize, size: usize) -> (Vec<LinkWriter>, Vec<LinkReader>) {
         .unzip()
 }
 
-/// Both halves of a link at one end that begins with one stripe.
+/// Returns both halves of a link at one end that starts with one stripe.
 fn begin(
     first: (LinkReader, LinkWriter),
     most_held: usize,
@@ -45,7 +46,7 @@ fn no_reader() -> LinkReader {
     Box::new(tokio::io::empty())
 }
 
-/// A reader of stripes that have all joined.
+/// Returns a reader of stripes that have all joined.
 fn reading(readers: Vec<LinkReader>, most_held: usize) -> StripedReader {
     let mut readers = readers.into_iter();
     let first = (readers.next().unwrap(), no_writer());
@@ -56,7 +57,7 @@ fn reading(readers: Vec<LinkReader>, most_held: usize) -> StripedReader {
     reader
 }
 
-/// A writer to stripes that have all joined.
+/// Returns a writer to stripes that have all joined.
 fn writing(writers: Vec<LinkWriter>) -> StripedWriter {
     let mut writers = writers.into_iter();
     let first = (no_reader(), writers.next().unwrap());
@@ -83,7 +84,7 @@ fn frame(offset: u64, payload: &[u8]) -> Vec<u8> {
     [&Header { offset, length }.encode()[..], payload].concat()
 }
 
-/// A reader of two stripes, and the ends to write to.
+/// Returns a reader of two stripes, and the ends to write to.
 fn two() -> (DuplexStream, DuplexStream, StripedReader) {
     let ((a, near), (b, other)) = (duplex(1 << 20), duplex(1 << 20));
     let reader = reading(vec![Box::new(near), Box::new(other)], 1000);
@@ -121,7 +122,7 @@ async fn bytes_arrive_in_order_over_pipes_of_any_size() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stripe_that_stands_still_holds_the_others_back() {
-    // The first pipe is never read: it takes a frame's beginning.
+    // The first pipe is never read. It accepts the beginning of a frame.
     let (stuck, _stuck_far) = duplex(64);
     let (free, free_far) = duplex(1 << 20);
     let mut writer = writing(vec![Box::new(stuck), Box::new(free)]);
@@ -142,7 +143,7 @@ async fn a_stripe_that_stands_still_holds_the_others_back() {
             },
         }
     }
-    // The pipe, what may be held, a frame on each stripe, and not much more.
+    // The pipe, the limit, a frame on each stripe, and not much more.
     let most = (1 << 20) + limit + 4 * MAX_FRAME;
     assert!(taken > 1 << 20 && taken <= most, "{taken}");
 }
@@ -252,7 +253,7 @@ async fn tiny_frames_count_as_what_they_cost() {
     drop(b);
 }
 
-/// Both ends of a stripe, each with what it reads from and what it writes to.
+/// Returns both ends of a stripe, each with its reader and its writer.
 fn stripe(size: usize) -> [(LinkReader, LinkWriter); 2] {
     let (near, far) = duplex(size);
     [near, far].map(|end| {
@@ -266,7 +267,7 @@ fn stripe(size: usize) -> [(LinkReader, LinkWriter); 2] {
 
 #[tokio::test(start_paused = true)]
 async fn one_that_joins_takes_frames_at_once() {
-    // The first stripe is full, and nobody empties it.
+    // The first stripe is full and is not read.
     let (near, _stuck) = duplex(64);
     let (_, mut writer, growth) = begin((no_reader(), Box::new(near)), 0);
     let data = numbered(100_000);
@@ -346,7 +347,7 @@ async fn one_that_has_carried_nothing_can_go_and_no_other() {
         let said = [frame(0, b"abc"), frame(end, b"")].concat();
         peers_first.1.write_all(&said).await.unwrap();
         let mut got = Vec::new();
-        // The end of a pipe is seen when both of its halves are gone.
+        // The end of a pipe is visible when both of its halves are dropped.
         drop(peers_first);
         let read = timeout(SETTLED, reader.read_to_end(&mut got)).await;
         match (carried, read.expect("it hangs")) {
@@ -370,7 +371,7 @@ async fn one_that_has_ended_is_not_given_anything() {
     let [near, far] = stripe(1 << 20);
     growth.add_halves(1, near.0, near.1);
     drop(far);
-    // The reader finds out.
+    // The reader detects it.
     assert!(timeout(SETTLED, reader.read(&mut [0])).await.is_err());
     writer.write_all(&[7; 100_000]).await.unwrap();
     writer.shutdown().await.unwrap();
@@ -403,13 +404,14 @@ async fn who_brings_up_stripes_is_told_when_nobody_needs_them() {
     assert!(timeout(SETTLED, &mut ended).await.is_err());
     drop(writer);
     timeout(SETTLED, ended).await.expect("not told");
-    // What comes too late ends at once.
+    // A stripe that joins too late ends at once.
     let [near, mut far] = stripe(64);
     growth.add_halves(1, near.0, near.1);
     assert_eq!(far.0.read(&mut [0]).await.unwrap(), 0);
 }
 
-/// A conversation over stripes that join while it goes on: at the listener first, and then at the connector.
+/// A conversation over stripes that join during it: first at the listener, and then at the
+/// connector.
 async fn converses(joins: Vec<(u64, u64)>, sizes: [usize; 2], pauses: [u64; 2], pipe: usize) {
     let [near, far] = stripe(pipe);
     let (near, far) = (begin(near, 4096), begin(far, 4096));
@@ -455,7 +457,8 @@ async fn converses(joins: Vec<(u64, u64)>, sizes: [usize; 2], pauses: [u64; 2], 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whenever stripes join, at either end, before or after the ends: every byte comes through, and nobody waits for ever.
+    /// Stripes may join at any time, at either end, before or after the ends. Every byte arrives,
+    /// and no reader hangs.
     #[test]
     fn stripes_may_join_at_any_time(
         joins in prop::collection::vec((0..60u64, 0..30u64), 0..6),
@@ -478,7 +481,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the frames, the reader ends, and what it hands out has the offsets it should.
+    /// For any frames, the reader ends, and its output has the right offsets.
     #[test]
     fn no_frames_make_it_panic_or_hang(
         frames in prop::collection::vec((0..3usize, 0..40u64, 0..6usize), 0..40)

@@ -1,4 +1,4 @@
-//! `host:port` texts.
+//! Addresses of the form `host:port`.
 
 use std::{
     fmt, io,
@@ -27,8 +27,8 @@ pub(crate) async fn resolve(address: &str) -> Result<Vec<SocketAddr>, TransportE
     Ok(found)
 }
 
-/// Binds a listener to the first address of `host:port` on which `bind` succeeds. An error other than
-/// [`TransportError::Listen`] would be the same for every address, so it ends the search.
+/// Binds a listener to the first address of `host:port` on which `bind` succeeds. An error other
+/// than [`TransportError::Listen`] would be the same for every address, so it ends the search.
 pub(crate) async fn bind_first<T, B>(
     address: &str,
     bind: impl Fn(SocketAddr) -> B,
@@ -67,7 +67,7 @@ pub fn check_address(address: &str) -> Result<(), TransportError> {
     })
 }
 
-/// Finds the mistakes that a resolver would report as an unknown host.
+/// Finds mistakes that a resolver would report as an unknown host.
 fn check(address: &str) -> Result<(), &'static str> {
     let (host, port) = address
         .rsplit_once(':')
@@ -89,8 +89,8 @@ fn check(address: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Returns where a listener on this address can be reached from this machine: nobody can connect to the wildcard, but
-/// the loopback address leads there.
+/// Returns the address at which a listener can be reached from this machine. The wildcard address
+/// is replaced by the loopback address.
 pub(crate) fn reachable(mut listening: SocketAddr) -> SocketAddr {
     if listening.ip().is_unspecified() {
         listening.set_ip(match listening.ip() {

@@ -1,9 +1,9 @@
-//! Whether the kernel's buffers can hold what a path needs.
+//! The check that the kernel's buffers are large enough for a path.
 //!
-//! Autotuning grows a connection's buffers to the third figures of `net.ipv4.tcp_wmem` and `tcp_rmem`. TCP needs about
-//! two bandwidth-delay products: one in flight, and one to go on while a loss is repaired. The kernel also counts its
-//! own bookkeeping against them, so a connection that a ceiling holds back shows half of it as what it carries in a
-//! round trip.
+//! Autotuning grows a connection's buffers to the third figures of `net.ipv4.tcp_wmem` and
+//! `tcp_rmem`. TCP needs about two bandwidth-delay products: one in flight, and one to continue
+//! while a loss is repaired. The kernel also counts its own bookkeeping against them. So a
+//! connection at its limit carries about half of it in a round trip.
 
 use std::{
     sync::{
@@ -15,14 +15,15 @@ use std::{
 
 use crate::PathSample;
 
-/// Compares what one connection carries with the ceilings, and warns once per process and direction.
+/// Compares the bytes in flight of one connection with the limits, and warns once per process and
+/// direction.
 pub(super) struct Check {
     last: Option<(Instant, u64)>,
 }
 
 struct Ceiling {
     sysctl: &'static str,
-    /// In bytes; `None` where the system does not say.
+    /// The limit in bytes; `None` if the system does not report it.
     most: Option<u64>,
     is_told: AtomicBool,
 }
@@ -45,7 +46,7 @@ impl Check {
         Self { last: None }
     }
 
-    /// Looks at the figures of a connection, twice a second or less often.
+    /// Checks the figures of a connection, at most twice a second.
     pub(super) fn look_at(&mut self, path: &PathSample, now: Instant) {
         let Some(rtt) = path.min_rtt else { return };
         let [send, receive] = ceilings();
@@ -57,7 +58,7 @@ impl Check {
         }
     }
 
-    /// Bytes per second that arrived since the last look.
+    /// Returns the received bytes per second since the last check.
     fn receive_rate(&mut self, path: &PathSample, now: Instant) -> Option<u64> {
         let received = path.wire_bytes_received?;
         let (since, before) = self.last.replace((now, received))?;
@@ -87,7 +88,7 @@ impl Ceiling {
     }
 }
 
-/// Returns the two bandwidth-delay products that a path needs, if they are more than there is.
+/// Returns the two bandwidth-delay products that a path needs, if they exceed the limit.
 fn shortfall(rate: u64, rtt: Duration, most: u64) -> Option<u64> {
     let needed = (2 * u128::from(rate)).saturating_mul(rtt.as_micros()) / 1_000_000;
     let needed = u64::try_from(needed).unwrap_or(u64::MAX);

@@ -9,15 +9,15 @@ use crate::TransportError;
 
 /// The name of a congestion control of the kernel, such as `cubic`, `bbr` or `reno`.
 ///
-/// Which ones exist depends on the kernel and its modules; connecting and listening fail with
-/// [`TransportError::CongestionControl`] where one does not.
+/// The available ones depend on the kernel and its modules. Without the named one, connecting and
+/// listening fail with [`TransportError::CongestionControl`].
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub struct CongestionControl {
-    /// Padded with zeros, as the kernel keeps it.
+    /// Padded with zeros, as in the kernel.
     name: [u8; MAX_NAME + 1],
 }
 
-/// `TCP_CA_NAME_MAX` of linux/tcp.h without the zero at the end.
+/// `TCP_CA_NAME_MAX` of linux/tcp.h without the final zero.
 const MAX_NAME: usize = 15;
 
 impl CongestionControl {
@@ -25,11 +25,12 @@ impl CongestionControl {
     #[must_use]
     pub fn name(&self) -> &str {
         let length = self.name.iter().take_while(|&&byte| byte != 0).count();
-        // Parsing has let only ASCII through.
+        // Parsing has accepted ASCII only.
         str::from_utf8(&self.name[..length]).unwrap_or_default()
     }
 
-    /// Returns those that this process may give a connection. More than the system allows everybody, if it has the privilege.
+    /// Returns the congestion controls that this process may set. A privileged process may set more
+    /// than the system allows to all users.
     #[must_use]
     pub fn usable() -> Vec<Self> {
         let Ok(socket) = new_socket(SocketAddr::from(([0, 0, 0, 0], 0))) else {
@@ -87,11 +88,12 @@ pub(super) fn new_socket(address: SocketAddr) -> io::Result<TcpSocket> {
     }
 }
 
-/// What a connection within one machine gets if no other is asked for. There is nothing to control, and those that pace
-/// themselves, as bbr does, take a timer and a wake-up for every few packets: a third of the rate of a session.
+/// The default congestion control of a connection within one machine, where there is no congestion.
+/// Paced ones such as bbr need a timer and a wake-up every few packets, which costs a third of the
+/// rate of a session.
 const AT_HOME: &str = "cubic";
 
-/// Gives a socket the congestion control asked for, before it connects to an address or listens there.
+/// Sets the requested congestion control of a socket, before it connects or listens.
 pub(super) fn prepare(
     socket: SockRef<'_>,
     wanted: Option<CongestionControl>,
@@ -109,7 +111,7 @@ pub(super) fn prepare(
     Ok(())
 }
 
-/// Chooses the congestion control of a socket, best before it connects.
+/// Sets the congestion control of a socket, preferably before it connects.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn set(socket: SockRef<'_>, wanted: CongestionControl) -> Result<(), TransportError> {
     socket
@@ -132,7 +134,7 @@ pub(super) fn set(_: SockRef<'_>, wanted: CongestionControl) -> Result<(), Trans
     })
 }
 
-/// Asks the kernel which congestion control a connection has.
+/// Returns the congestion control of a connection, as read from the kernel.
 pub(super) fn in_force(stream: &TcpStream) -> Option<String> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {

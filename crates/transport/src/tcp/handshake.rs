@@ -1,4 +1,5 @@
-//! From an open connection to an authenticated one, on either side: TCP, or any other stream.
+//! The handshake: from an open connection to an authenticated one, on either side, over TCP or any
+//! other stream.
 
 use std::{
     future::Future,
@@ -24,7 +25,7 @@ use crate::{
     tls::{self, NO_COMMON_TRANSPORT},
 };
 
-/// What is known about a connection before the handshake.
+/// The properties of a connection before the handshake.
 #[derive(Clone)]
 pub(crate) struct Context<A = SocketAddr> {
     pub(crate) local: A,
@@ -33,18 +34,18 @@ pub(crate) struct Context<A = SocketAddr> {
     pub(crate) timeout: Duration,
 }
 
-/// A stream that a handshake authenticates. Clones are handles on the same stream.
+/// A stream that a handshake authenticates. Clones are handles to the same stream.
 pub(crate) trait Carrier: AsyncRead + AsyncWrite + Clone + Send + Unpin + 'static {
     /// The address of an end.
     type Address: Clone + ToString + Send + Sync + Unpin;
 
-    /// Explains why a TLS handshake failed, with the help of the first bytes that the peer sent.
+    /// Returns the meaning of a failed TLS handshake, by the first bytes that the peer sent.
     fn explain(&self, error: io::Error) -> TransportError;
 
-    /// Begins to watch for a peer that vanishes.
+    /// Starts to watch for a vanished peer.
     fn watch(&self);
 
-    /// Ends a failed handshake so that the peer can read the alert.
+    /// Ends a failed handshake such that the peer can read the alert.
     fn close_politely(self) -> impl Future<Output = ()> + Send;
 }
 
@@ -78,15 +79,15 @@ pub(crate) enum Acceptor {
     Plaintext,
 }
 
-/// What a side of a TLS connection offers by ALPN.
+/// The ALPN names that a side of a TLS connection offers.
 #[derive(Clone)]
 pub(crate) struct Names {
     pinning: Pinning,
-    /// The transport that the user has named, for messages: `tcp`, or `auto (tcp, quic)`.
+    /// The user's name of the transport, for messages: `tcp`, or `auto (tcp, quic)`.
     ours: String,
 }
 
-/// Whether the TLS handshake authenticates the peer.
+/// Authentication of the peer in the TLS handshake, or none.
 #[derive(Clone, Copy)]
 pub(crate) enum Pinning {
     Pinned,
@@ -98,7 +99,7 @@ pub(crate) struct Channel<S: Carrier = Socket> {
     stream: Stream<S>,
     socket: S,
     trust: Trust,
-    /// The transport that ALPN has selected; `None` in plaintext, where none is named.
+    /// The transport that ALPN selected; `None` in plaintext.
     transport: Option<String>,
     context: Context<S::Address>,
     handshake: Duration,
@@ -107,7 +108,7 @@ pub(crate) struct Channel<S: Carrier = Socket> {
 /// The bytes of a connection, after the handshake.
 enum Stream<S> {
     Tls(Box<TlsStream<ReadAhead<S>>>),
-    /// The peer's preamble may still have to be checked.
+    /// The peer's preamble may not be checked yet.
     Plaintext(CheckedReader<S>, CheckedWriter<S, S>),
 }
 
@@ -117,7 +118,8 @@ impl Connector {
         matches!(self, Self::Tls(..))
     }
 
-    /// `transports`: those that this side can use on the connection, best first. `ours`: how the user knows them.
+    /// `transports` are those that this side supports on the connection, best first. `ours` is the
+    /// user's name of them.
     pub(crate) fn new(
         security: &Security,
         transports: &[&str],
@@ -133,7 +135,7 @@ impl Connector {
             Security::Plaintext => return Ok(Self::Plaintext),
         };
         let transports = [transports, &[NO_COMMON_TRANSPORT]].concat();
-        let config = tls::client_over(&config, &transports);
+        let config = tls::client_over(&config, &transports, super::Tcp::NAME);
         let ours = ours.into();
         Ok(Self::Tls(config.into(), Names { pinning, ours }))
     }
@@ -183,7 +185,8 @@ impl Connector {
 }
 
 impl Acceptor {
-    /// `transports`: those that this side can use on the connection, best first. `ours`: how the user knows them.
+    /// `transports` are those that this side supports on the connection, best first. `ours` is the
+    /// user's name of them.
     pub(crate) fn new(
         security: &Security,
         transports: &[&str],
@@ -199,12 +202,12 @@ impl Acceptor {
             Security::Plaintext => return Ok(Self::Plaintext),
         };
         let transports = [transports, &[NO_COMMON_TRANSPORT]].concat();
-        let config = tls::server_over(&config, &transports);
+        let config = tls::server_over(&config, &transports, super::Tcp::NAME);
         let ours = ours.into();
         Ok(Self::Tls(config.into(), Names { pinning, ours }))
     }
 
-    /// Authenticates whoever connected. A stranger is sent off in a way that lets it know why.
+    /// Authenticates a connecting peer. A rejected peer receives the reason.
     pub(crate) async fn authenticate<S: Carrier>(
         &self,
         socket: S,
@@ -261,7 +264,7 @@ impl Acceptor {
     }
 }
 
-/// Whom the handshake has shown the peer to be.
+/// The identity of the peer that the handshake established.
 enum Trust {
     Peer {
         fingerprint: Fingerprint,
@@ -273,8 +276,8 @@ enum Trust {
 }
 
 impl Names {
-    /// Checks what a handshake has established. Where the two sides have no transport in common, each is told what the
-    /// other one uses.
+    /// Checks the result of a handshake. If the two sides have no common transport, each receives
+    /// the names of the other's.
     async fn check<S: Carrier>(
         &self,
         mut stream: TlsStream<ReadAhead<S>>,
@@ -287,7 +290,7 @@ impl Names {
                     peer,
                     cipher,
                     transport,
-                } = tls::established(connection)?;
+                } = tls::established(connection, super::Tcp::NAME)?;
                 let fingerprint = peer;
                 (
                     Trust::Peer {
@@ -298,7 +301,7 @@ impl Names {
                 )
             }
             Pinning::Unpinned => {
-                let (cipher, transport) = tls::established_unpinned(connection)?;
+                let (cipher, transport) = tls::established_unpinned(connection, super::Tcp::NAME)?;
                 let cipher = Some(cipher);
                 (Trust::Nobody { cipher }, transport)
             }
@@ -337,7 +340,7 @@ impl<S: Carrier> Channel<S> {
         &self.socket
     }
 
-    /// Returns the transport that both sides have agreed on by ALPN; `None` in plaintext.
+    /// Returns the transport that both sides agreed on by ALPN; `None` in plaintext.
     pub(crate) fn transport(&self) -> Option<&str> {
         self.transport.as_deref()
     }
@@ -346,7 +349,7 @@ impl<S: Carrier> Channel<S> {
         &self.context
     }
 
-    /// Describes the connection as a link of the transport of this name.
+    /// Describes the connection as a link of the transport `transport`.
     pub(crate) fn info(&self, transport: &'static str) -> LinkInfo {
         let (peer_fingerprint, cipher) = match &self.trust {
             Trust::Peer {
@@ -390,7 +393,7 @@ impl<S: Carrier> Channel<S> {
         exported.map(Some).map_err(|error| tls::explain(&error))
     }
 
-    /// Returns what the peer said in its certificate, if it did.
+    /// Returns the message in the peer's certificate, if it has one.
     pub(crate) fn message(&self) -> Option<&[u8]> {
         let Stream::Tls(stream) = &self.stream else {
             return None;
@@ -422,7 +425,7 @@ impl<S: Carrier> Channel<S> {
 }
 
 impl Channel {
-    /// Makes what is to be a link of this one connection.
+    /// Makes a future link of this one connection.
     pub(crate) fn into_bare(self) -> Bare<LinkReader, LinkWriter> {
         let (info, probe) = (self.info(super::Tcp::NAME), self.socket.probe());
         let (reader, writer) = self.into_halves();
@@ -492,7 +495,7 @@ impl<S: Carrier> AsyncWrite for Channel<S> {
 }
 
 impl<A: ToString> Context<A> {
-    /// Waits no longer than a handshake may take.
+    /// Limits a future to the time of a handshake.
     pub(crate) async fn limit<F: Future>(
         &self,
         waiting_for: &'static str,

@@ -1,4 +1,4 @@
-//! What the kernel knows about a TCP connection (`TCP_INFO`, Linux).
+//! The kernel's figures of a TCP connection (`TCP_INFO`, Linux).
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use tokio::net::TcpStream;
 
 use crate::{PathSample, SendTimes};
 
-/// The fields of `struct tcp_info` that are used, with `None` for those that the running kernel does not have.
+/// The used fields of `struct tcp_info`. Fields that the running kernel lacks are `None`.
 ///
-/// The struct of linux/tcp.h only ever grows at its end. It is read by offset, because the C libraries declare it in
-/// different lengths and the kernel says how much it filled.
+/// The struct of linux/tcp.h only grows at its end. It is read by offset, because C libraries
+/// declare it in different lengths and the kernel returns how much it filled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TcpInfo {
     pub(super) unacked: Option<u32>,
@@ -23,18 +23,18 @@ pub(super) struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Asks the kernel about a connection; everything is `None` where the system has no `TCP_INFO`.
+    /// Reads the figures of a connection. All are `None` on systems without `TCP_INFO`.
     pub(super) fn of(stream: &TcpStream) -> Self {
         let mut buffer = [0; 512];
         Self::parse(read(stream, &mut buffer))
     }
 
-    /// Returns whether the peer's system has everything, if the kernel tells.
+    /// Returns whether the peer's system has received everything, if the kernel reports it.
     pub(super) fn is_acknowledged(&self) -> Option<bool> {
         Some(self.unacked? == 0 && self.not_sent.unwrap_or(0) == 0)
     }
 
-    /// Returns what the sender spent its time on, if the kernel tells.
+    /// Returns the time of the sender by cause, if the kernel reports it.
     pub(super) fn send_times(&self, elapsed: Duration) -> Option<SendTimes> {
         Some(SendTimes {
             elapsed,
@@ -52,7 +52,7 @@ impl TcpInfo {
         };
         let segment = u32_at(info, 16).map(u64::from);
         let congestion_window = u32_at(info, 80).map(u64::from);
-        // The kernel starts min_rtt at all ones.
+        // The initial value of min_rtt in the kernel has all bits set.
         let min_rtt = u32_at(info, 148).filter(|&value| value != 0 && value != u32::MAX);
         let delivery_rate = u64_at(info, 160).filter(|&value| value != 0);
         let mut path = PathSample::default();
@@ -165,7 +165,7 @@ mod tests {
         let full = [1; 256];
         let all = TcpInfo::parse(&full);
         assert!(all.path.wire_bytes_sent.is_some() && all.send_window.is_some());
-        // Linux 4.9 stopped before bytes_sent; 2.6 stopped after total_retrans.
+        // Linux 4.9 ended before bytes_sent; 2.6 ended after total_retrans.
         let old = TcpInfo::parse(&full[..192]);
         assert_eq!(old.path.wire_bytes_sent, None);
         assert_eq!(old.path.min_rtt, all.path.min_rtt);

@@ -1,8 +1,9 @@
-//! The last words of a link that was dropped right after they were said.
+//! The remaining data of a link that was dropped right after its shutdown.
 //!
-//! A system that gets data for a connection that nobody holds any more answers with a reset, and takes back what it has
-//! not sent yet. The peer may well send something then, if it is only that it has finished, too. So a connection whose
-//! sending direction was completed is held until the peer has everything, and what comes in is thrown away.
+//! A system that receives data for a closed connection answers with a reset, and discards data that
+//! it has not sent. The peer may well send something then, for example its own end. So a connection
+//! whose sending direction was completed is kept until the peer has everything, and received data
+//! is discarded.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,18 +11,17 @@ use tokio::{net::TcpStream, runtime::Handle, time::Instant};
 
 use super::info::TcpInfo;
 
-/// How long nothing may move.
+/// Maximum time without progress.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long it may take in all.
+/// Maximum time in total.
 const MOST: Duration = Duration::from_secs(60);
 
-/// The first and the longest time between two looks at what the peer has acknowledged.
+/// The first and the longest interval between checks of the peer's acknowledgements.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
-/// Holds a connection whose sending direction was completed for as long as that takes, in the background.
-///
-/// Without a runtime the connection closes at once.
+/// Keeps a connection whose sending direction was completed as long as necessary, in the
+/// background. Without a runtime, the connection closes at once.
 pub(super) fn linger(stream: &Arc<TcpStream>) {
     if is_done(&TcpInfo::of(stream)) {
         return;
@@ -34,7 +34,8 @@ pub(super) fn linger(stream: &Arc<TcpStream>) {
     }
 }
 
-/// Returns whether the peer has everything. Other systems than Linux do not tell; there its end is waited for.
+/// Returns whether the peer has everything. Systems other than Linux do not report it, so there the
+/// peer's end is awaited.
 fn is_done(info: &TcpInfo) -> bool {
     info.is_acknowledged() == Some(true)
 }
@@ -46,7 +47,7 @@ async fn outlast(stream: &TcpStream) {
     loop {
         match tokio::time::timeout(pause, stream.readable()).await {
             Ok(Ok(())) => match stream.try_read(&mut scratch) {
-                // The peer has finished, too: nothing comes any more, and the system does the rest.
+                // The peer has finished too. The system completes the close.
                 Ok(0) => return,
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}

@@ -1,7 +1,8 @@
-//! The listening end: many strangers may knock at once, and none of them keeps a peer waiting.
+//! The listening end, robust against many unauthenticated peers.
 //!
-//! Handshakes run in their own tasks, a bounded number of them, each with a deadline and bounded buffers. Sockets are
-//! taken from the kernel only while somebody waits in `accept`; until then they queue there.
+//! Handshakes run in their own tasks, in bounded number, each with a deadline and bounded buffers.
+//! Sockets are accepted from the kernel only while the user waits in `accept`. Until then they
+//! queue in the kernel.
 
 use std::{
     io,
@@ -24,15 +25,15 @@ use crate::{
     throttle::{self, Throttle},
 };
 
-/// What a listener does with a connection until it is somebody's it knows.
+/// Authenticates the connections of a listener.
 pub(crate) trait Greeter: Clone + Send + 'static {
-    /// What comes of a connection.
+    /// The result of a connection.
     type Guest: Send + 'static;
 
-    /// Unsent bytes that the kernel may hold on each connection.
+    /// Maximum number of unsent bytes in the kernel on each connection.
     const UNSENT_LIMIT: u32;
 
-    /// Authenticates whoever connected.
+    /// Authenticates a connecting peer.
     fn greet(
         self,
         socket: Socket,
@@ -56,7 +57,7 @@ struct Outcome<T> {
     result: Result<T, TransportError>,
 }
 
-/// How long the listener rests when the system has no descriptor or memory for another connection.
+/// Pause of the listener after the system has no descriptor or memory for another connection.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(250);
 
 impl Greeter for Acceptor {
@@ -142,15 +143,15 @@ impl<G: Greeter> Port<G> {
 }
 
 impl<G: Greeter> Port<G> {
-    /// Returns the address as another party on this machine can connect to it.
+    /// Returns the address at which another party on this machine can connect.
     pub(crate) fn local_address(&self) -> String {
         address::reachable(self.local).to_string()
     }
 
-    /// Waits for the next connection that was greeted. Cancel-safe.
+    /// Waits for the next authenticated connection. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<G::Guest, TransportError> {
         loop {
-            // Who has to wait does so in the queue of the system.
+            // Further peers wait in the queue of the system.
             let full = self.handshakes.full_until();
             // Every branch is cancel-safe, and nothing is awaited outside of them.
             tokio::select! {
@@ -182,7 +183,8 @@ impl Listener for Port<Acceptor> {
     }
 }
 
-/// Connections inherit the congestion control and the retries of the socket they arrive at, from their first segment on.
+/// Opens a listening socket. Accepted connections inherit its congestion control and retries from
+/// their first segment on.
 fn listen(
     address: SocketAddr,
     congestion_control: Option<CongestionControl>,
@@ -190,7 +192,7 @@ fn listen(
 ) -> Result<TcpListener, TransportError> {
     const BACKLOG: u32 = 1024;
     let socket = congestion::new_socket(address).map_err(&error)?;
-    // On Windows this would let others listen on the same port.
+    // On Windows this would let other processes listen on the same port.
     #[cfg(unix)]
     socket.set_reuseaddr(true).map_err(&error)?;
     congestion::prepare((&socket).into(), congestion_control, address)?;
@@ -212,7 +214,8 @@ fn is_exhaustion(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::OutOfMemory
 }
 
-/// Linux reports network errors of a connection that has not been accepted yet as errors of `accept` (accept(2)).
+/// Returns whether an error concerns one connection. Linux reports network errors of a connection
+/// that is not accepted yet as errors of `accept` (accept(2)).
 #[cfg(unix)]
 fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(
@@ -261,7 +264,7 @@ mod tests {
             .accept_failed(io::Error::from_raw_os_error(libc::EMFILE))
             .unwrap();
         assert!(listener.pause.is_some());
-        // After the pause it accepts again.
+        // After the pause, it accepts again.
         let address = listener.local_address();
         let tcp = super::super::Tcp::default();
         let security = crate::Security::Plaintext;

@@ -1,10 +1,13 @@
-//! TCP: works everywhere, and is the baseline the other transports are measured against.
+//! TCP: works everywhere, and is the baseline for the other transports.
 //!
-//! Sockets are set up for a protocol that streams megabytes and then waits for one small answer: no Nagle delay, few
-//! unsent bytes in the kernel, autotuned buffers, and a vanished peer noticed within 10 seconds, also when idle.
-//! Protection is TLS 1.3 with pinned keys, or plaintext when both sides ask for it by name.
+//! Sockets are set up for a protocol that streams megabytes and then waits for one small answer: no
+//! Nagle delay, few unsent bytes in the kernel, autotuned buffers, and detection of a vanished peer
+//! within 10 seconds, also when idle. Links use TLS 1.3 with pinned keys, or plaintext if both
+//! sides request it.
 
 pub(crate) mod address;
+#[cfg(unix)]
+pub(crate) mod candidate;
 mod ceilings;
 mod congestion;
 mod handshake;
@@ -50,16 +53,16 @@ pub struct Tcp {
 pub struct TcpOptions {
     /// Time to resolve the name and to open the connection, over all addresses of the host together. Default: 10 s.
     pub connect_timeout: Duration,
-    /// Time to authenticate, on either side. Default: 5 s. A TLS handshake takes one round trip after connecting, and a
-    /// lost packet of it costs another second.
+    /// Time to authenticate, on either side. Default: 5 s. A TLS handshake takes one round trip
+    /// after connecting, and a lost packet of it costs another second.
     pub handshake_timeout: Duration,
-    /// Handshakes a listener runs at once; one more drops the oldest of the address that has most of them. Each takes
-    /// a socket and at most about 100 KiB. Default: 64.
+    /// Maximum number of concurrent handshakes of a listener. One more drops the oldest of the
+    /// address that has most of them. Each takes a socket and at most about 100 KiB. Default: 64.
     pub max_handshakes: usize,
-    /// The congestion control of every connection, in force from its first segment on. Default: the system's, which
-    /// `net.ipv4.tcp_congestion_control` names; cubic between loopback addresses. Linux only.
+    /// The congestion control of every connection, from its first segment on. Default: the system's
+    /// (`net.ipv4.tcp_congestion_control`); cubic between loopback addresses. Linux only.
     pub congestion_control: Option<CongestionControl>,
-    /// Time after which a silent or unreachable peer is given up. Tests shorten it.
+    /// Time after which a silent or unreachable peer counts as vanished. Tests shorten it.
     pub(crate) peer_timeout: Duration,
 }
 
@@ -75,15 +78,24 @@ impl Default for TcpOptions {
     }
 }
 
-/// Unsent bytes that the kernel may hold: enough to keep the path busy between two polls, few enough that a control
-/// message is not stuck behind megabytes of tables.
+/// Maximum number of unsent bytes in the kernel: enough to keep the path busy between two polls,
+/// and few enough that a control message is not delayed by megabytes of tables.
 pub(crate) const UNSENT_LIMIT: u32 = 128 * 1024;
 
+/// Sets the congestion control that the peer picked, if this system has it.
+pub(crate) fn adopt(channel: &Channel, control: Option<CongestionControl>) {
+    if let Some(name) = control
+        && let Err(error) = channel.socket().set_congestion_control(name)
+    {
+        tracing::debug!(%error, "this system lacks the congestion control that the peer picked; keeping ours");
+    }
+}
+
 impl Tcp {
-    /// The name by which the registry knows this transport.
+    /// The name of this transport in the registry.
     pub const NAME: &'static str = "tcp";
 
-    /// Makes the transport with other limits than the default ones.
+    /// Makes the transport with these options.
     #[must_use]
     pub fn new(options: TcpOptions) -> Self {
         Self { options }
@@ -110,6 +122,11 @@ impl Transport for Tcp {
 
     fn profile(&self) -> Option<Profile> {
         Some(self.options.profile())
+    }
+
+    #[cfg(unix)]
+    fn shared_port(&self) -> Option<crate::auto::candidate::SharedPort> {
+        Some(crate::auto::candidate::SharedPort::new(self.clone()))
     }
 
     async fn listen(
@@ -144,7 +161,7 @@ impl TcpOptions {
         }
     }
 
-    /// Takes the settings that concern each connection.
+    /// Applies the settings that concern each connection.
     pub(crate) fn configured(self, settings: &mut Settings) -> Result<Self, TransportError> {
         let congestion_control = settings.take("cc", |name| {
             name.parse().map_err(|error| format!("{error}"))
@@ -156,7 +173,7 @@ impl TcpOptions {
     }
 }
 
-/// The addresses of a host, and how long it may take to connect to one of them.
+/// The addresses of a host, with the time limit for connecting.
 #[derive(Clone)]
 pub(crate) struct Route {
     address: String,
@@ -184,7 +201,7 @@ impl Route {
         })
     }
 
-    /// Leads to the other end of a connection, for more of them.
+    /// Returns the route to the other end of a connection, for more connections.
     pub(crate) fn to(peer: SocketAddr, options: TcpOptions) -> Self {
         Self {
             address: peer.to_string(),
@@ -194,7 +211,7 @@ impl Route {
         }
     }
 
-    /// Opens a connection whose kernel holds at most so many unsent bytes.
+    /// Opens a connection whose kernel holds at most `unsent_limit` unsent bytes.
     pub(crate) async fn open(
         &self,
         unsent_limit: u32,
@@ -215,8 +232,8 @@ impl Route {
         Ok((socket, context))
     }
 
-    /// Tries the addresses of the host in turn; each gets its share of the time that is left. Returns with the connection
-    /// how many requests for one were lost.
+    /// Tries the addresses of the host in turn. Each gets its share of the remaining time. Also
+    /// returns the number of SYNs that were lost.
     async fn connect(&self) -> Result<(TcpStream, SocketAddr, u64), TransportError> {
         let deadline = self.started + self.options.connect_timeout;
         let mut last_error = None;

@@ -1,4 +1,4 @@
-//! Reads more from a socket than is asked for.
+//! A reader that reads more from a socket than is requested.
 
 use std::{
     io,
@@ -9,21 +9,21 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes read at a time: several TLS records, which are up to 16 KiB each.
+/// Bytes of one read: several TLS records, which are up to 16 KiB each.
 const CAPACITY: usize = 128 << 10;
 
-/// A stream whose reader asks for little at a time, as the TLS library does (4 KiB), and gets it from what was read at
-/// once. Writes pass through.
+/// A stream whose user reads little at a time, as the TLS library does (4 KiB), and gets it from a
+/// larger read. Writes pass through.
 pub(crate) struct ReadAhead<S> {
     inner: S,
     /// Empty until reading ahead starts.
     buffer: Box<[u8]>,
-    /// The part of the buffer that was read and not asked for yet.
+    /// The part of the buffer that was read and not returned yet.
     waiting: Range<usize>,
 }
 
 impl<S> ReadAhead<S> {
-    /// Takes over a stream, which is not read ahead of yet: a stranger is not worth the memory.
+    /// Takes a stream, without reading ahead: an unauthenticated peer gets no buffer.
     pub(crate) fn new(inner: S) -> Self {
         Self {
             inner,

@@ -1,20 +1,20 @@
-//! How a lost connection request costs less than a second.
+//! Retries of a lost SYN in less than a second.
 //!
-//! A kernel that knows nothing of a path sends its first packet anew after one second (RFC 6298). Packets are lost at
-//! random more often than paths are that slow, so a second connection is asked for after a quarter of that, as RFC 8305
-//! does for another address. The one that is answered first stays. The other is closed while it is asked for, so that
-//! the listener does not see it.
+//! A kernel without knowledge of a path retransmits its SYN after one second (RFC 6298). Random
+//! loss is more frequent than a path that slow. So a second connection is attempted after a quarter
+//! of that, as RFC 8305 does for another address. The one that is established first is kept. The
+//! other is closed during its attempt, so the listener does not see it.
 
 use std::{future::Future, pin::pin, time::Duration};
 
-/// Time without an answer after which it is asked again (RFC 8305, section 8).
+/// Time without an answer after which a second connection is attempted (RFC 8305, section 8).
 pub(super) const PATIENCE: Duration = Duration::from_millis(250);
 
-/// Opens a connection by what `begin` returns, which is begun once more where it is not there by the time that `doubt` is over.
-/// Returns with it how many requests came to nothing before it.
+/// Opens a connection with `begin`, which is called a second time if the first attempt takes longer
+/// than `doubt`. Also returns the number of attempts that failed before.
 ///
 /// # Errors
-/// As the first one.
+/// The error of the first attempt.
 pub(crate) async fn open<T, E, F>(
     begin: impl Fn() -> F,
     doubt: impl Future<Output = ()>,
@@ -43,10 +43,11 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of a request after so many milliseconds.
+    /// The outcome of an attempt after a number of milliseconds.
     type Fate = (u64, Result<(), io::ErrorKind>);
 
-    /// Returns the number of the request that was answered, how many came to nothing, and after how many milliseconds.
+    /// Returns the number of the successful attempt, the number of failed ones, and the time in
+    /// milliseconds.
     async fn run(fates: &[Fate]) -> (io::Result<(usize, u64)>, u64, usize) {
         let began = Instant::now();
         let count = Cell::new(0);
@@ -74,13 +75,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_first_answer_counts() {
-        // The path is long.
+        // A long path.
         let (opened, after, _) = run(&[(600, Ok(())), (600, Ok(()))]).await;
         assert_eq!((opened.unwrap(), after), ((0, 0), 600));
-        // The first one was lost, and sent again by the kernel.
+        // The first SYN was lost, and the kernel retransmitted it.
         let (opened, after, _) = run(&[(1080, Ok(())), (80, Ok(()))]).await;
         assert_eq!((opened.unwrap(), after), ((1, 1), 330));
-        // The second one was.
+        // The second SYN was lost.
         let (opened, after, _) = run(&[(300, Ok(())), (1300, Ok(()))]).await;
         assert_eq!((opened.unwrap(), after), ((0, 0), 300));
     }

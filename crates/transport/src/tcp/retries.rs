@@ -1,24 +1,28 @@
-//! How soon a lost segment is sent again, and how often a silent path is tried.
+//! Retransmission timers: sooner for a lost segment, and more often on a silent path.
 //!
-//! Linux waits a round trip and 200 ms before it repeats a segment that nothing behind it gives away as lost, because
-//! receivers may delay their acknowledgement by as much. A handshake consists of such segments. Two parties who both
-//! acknowledge sooner can repeat sooner, as QUIC does (RFC 9002, section 6.2.1, with 25 ms of delay).
+//! Linux waits a round trip and 200 ms before it retransmits a segment whose loss no later segment
+//! shows, because receivers may delay their acknowledgement by as much. A handshake consists of
+//! such segments. Two parties that both acknowledge sooner can retransmit sooner, as QUIC does (RFC
+//! 9002, section 6.2.1, with 25 ms of delay).
 //!
-//! It then doubles the time between its attempts, and makes none at the end of `TCP_USER_TIMEOUT`: with retries after
-//! 0.3, 0.8, 1.9 and 4 s, a path that comes back after 5 s is given up at 8 s untried. A bound keeps them coming.
+//! Linux then doubles the time between its attempts, and makes none at the end of
+//! `TCP_USER_TIMEOUT`. With attempts after 0.3, 0.8, 1.9 and 4 s, a path that works again after 5 s
+//! is given up at 8 s without another attempt. An upper bound of the interval prevents that.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux {
     use socket2::SockRef;
 
-    /// What is set, its number in include/uapi/linux/tcp.h of Linux 6.15, and the value.
+    /// The options: name, number in include/uapi/linux/tcp.h of Linux 6.15, and value.
     pub(super) const OPTIONS: [(&str, libc::c_int, libc::c_int); 3] = [
-        // In milliseconds: a path that was dark for 5 s is tried before 8 s are over, and no round trip takes as long.
+        // In milliseconds: a path that was down for 5 s is tried before 8 s have passed, and no
+        // round trip takes as long.
         ("TCP_RTO_MAX_MS", 44, 2_000),
-        // In microseconds, and what is added to a round trip at least. More than the 40 ms for which kernels that cannot
-        // be told otherwise delay acknowledgements; a retransmission for nothing is recognised and undone by timestamps.
+        // In microseconds, the minimum that is added to a round trip. More than the 40 ms by which
+        // older kernels delay acknowledgements. Timestamps detect and undo a spurious
+        // retransmission.
         ("TCP_RTO_MIN_US", 45, 50_000),
-        // In microseconds, as above.
+        // In microseconds, see above.
         ("TCP_DELACK_MAX_US", 46, 25_000),
     ];
 
@@ -52,8 +56,9 @@ mod linux {
     }
 }
 
-/// Prepares a socket that will connect or listen: the time of the first retransmission follows from the handshake of the
-/// kernels, and what is accepted inherits from what listens. Older kernels than Linux 6.15 do as they always did.
+/// Prepares a socket that will connect or listen. The kernel applies the first timeout in the
+/// handshake, and accepted sockets inherit the options of the listening one. Kernels older than
+/// Linux 6.15 ignore them.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn prepare(socket: &socket2::SockRef<'_>) {
     for (name, option, value) in linux::OPTIONS {
@@ -113,7 +118,7 @@ mod tests {
             };
             for end in &ends {
                 let set = read(end, option).unwrap();
-                // Kernels round up to their ticks, of 10 ms at most.
+                // Kernels round up to their ticks of at most 10 ms.
                 let ticks = if name.ends_with("_US") { 10_000 } else { 10 };
                 assert!((value..value + ticks).contains(&set), "{name}: {set}");
                 assert_ne!(set, default, "{name}");

@@ -1,7 +1,7 @@
 //! A TCP connection shared by a link's halves, its statistics and its watchdog.
 //!
-//! The halves own the connection; the statistics and the watchdog hold weak references, so that dropping the link
-//! closes it, whoever still looks at its figures.
+//! The halves own the connection. The statistics and the watchdog hold weak references, so dropping
+//! the link closes it although its figures are in use.
 
 use std::{
     io,
@@ -31,40 +31,43 @@ use crate::{
 pub(super) struct Connection {
     stream: Arc<TcpStream>,
     opened: Instant,
-    /// Requests for this connection that were lost, other than those that the kernel counts.
+    /// Number of SYNs lost for this connection, without those that the kernel counts.
     requests_lost: u64,
     peer_timeout: Duration,
     congestion_control: Mutex<Option<String>>,
     first: OnceLock<First>,
-    /// Set by the watchdog before it shuts the socket down.
+    /// Set by the watchdog before it shuts down the socket.
     vanished: AtomicBool,
-    /// This side has said everything.
+    /// This side has sent everything.
     finished: AtomicBool,
-    /// The peer has said everything, and it was read.
+    /// The peer has sent everything, and it was read.
     ended: AtomicBool,
     last_sample: Arc<OnceLock<PathSample>>,
 }
 
-/// The first bytes that arrived, kept to tell what a peer speaks when the handshake fails.
+/// The first received bytes, which show the peer's protocol if the handshake fails.
 struct First {
     bytes: [u8; PREAMBLE.len()],
     length: usize,
 }
 
-/// A handle on a [`Connection`] that reads and writes. At most one task may read and one may write at a time.
+/// A handle to a [`Connection`] that reads and writes. At most one task may read and one may write
+/// at a time.
 #[derive(Clone)]
 pub(crate) struct Socket(Arc<Connection>);
 
-/// How long a silent or unreachable peer is waited for by default.
+/// Default time after which a silent or unreachable peer counts as vanished.
 ///
-/// Linux applies it to unacknowledged data, and with the keepalive times of [`keepalive`] to an idle connection, which
-/// it gives up at the first probe that is due after this time: 3 + 2 + 2 + 2 = 9 s.
+/// Linux applies it to unacknowledged data. With the intervals of [`keepalive`] it also applies to
+/// an idle connection, which is closed at the first probe that is due after this time: 3 + 2 + 2 +
+/// 2 = 9 s.
 pub(super) const PEER_TIMEOUT: Duration = Duration::from_secs(8);
 const KEEPALIVE_PROBES: u32 = 3;
 
 impl Socket {
-    /// Takes over a fresh connection and sets its options. The kernel may hold `unsent_limit` bytes that it has not
-    /// sent yet; the buffers themselves are left to its autotuning. So many other requests for it were lost.
+    /// Takes a new connection and sets its options. The kernel may hold `unsent_limit` unsent
+    /// bytes; the buffers themselves are autotuned. `requests_lost` is the number of SYNs lost for
+    /// it.
     pub(super) fn new(
         stream: TcpStream,
         unsent_limit: u32,
@@ -108,8 +111,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Ends a failed handshake so that the peer can read what it was told: closing at once, with bytes unread, would
-    /// make the kernel send a reset that overtakes the farewell.
+    /// Ends a failed handshake such that the peer can read the alert. Closing at once, with unread
+    /// bytes, would make the kernel send a reset that overtakes the alert.
     pub(crate) async fn close_politely(mut self) {
         let _ = SockRef::from(&*self.0.stream).shutdown(Shutdown::Write);
         let drain = async {
@@ -125,12 +128,12 @@ impl Socket {
     }
 }
 
-/// What a refused peer may still take up of our time, and reads of 1 KiB.
+/// Time, and number of reads of 1 KiB, for a rejected peer.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_READS: usize = 64;
 
 impl Connection {
-    /// Explains a failed TLS handshake, with the help of what the peer said first.
+    /// Returns the meaning of a failed TLS handshake, by the first bytes of the peer.
     pub(super) fn explain(&self, error: io::Error) -> TransportError {
         let first = self
             .first
@@ -160,12 +163,12 @@ impl Connection {
         }
     }
 
-    /// Sets how long the kernel lets data go unacknowledged.
+    /// Sets the kernel's time limit of unacknowledged data.
     pub(super) fn set_patience(&self, patience: Duration) {
         set_user_timeout(&SockRef::from(&*self.stream), patience);
     }
 
-    /// Ends the connection because the peer is gone; both halves then report it.
+    /// Ends the connection because the peer has vanished. Both halves then report it.
     pub(super) fn give_up(&self) {
         self.vanished.store(true, Ordering::Release);
         let _ = SockRef::from(&*self.stream).shutdown(Shutdown::Both);
@@ -201,7 +204,7 @@ impl AsyncRead for Socket {
             let (room, before) = (buf.remaining(), buf.filled().len());
             match connection.stream.try_read_buf(buf) {
                 Ok(0) => {
-                    // Nothing was read if there is no room for it.
+                    // A read without room in the buffer does not indicate the end.
                     connection.ended.fetch_or(room > 0, Ordering::Relaxed);
                     return Poll::Ready(connection.check_alive());
                 }
@@ -254,7 +257,7 @@ impl AsyncWrite for Socket {
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         match SockRef::from(&*self.0.stream).shutdown(Shutdown::Write) {
-            // The peer was faster, which serves the purpose.
+            // The peer has closed already, which has the same effect.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
             result => {
                 self.0.finished.store(result.is_ok(), Ordering::Relaxed);
@@ -296,8 +299,8 @@ fn configure(stream: &TcpStream, unsent_limit: u32, peer_timeout: Duration) -> i
     Ok(())
 }
 
-/// Probes an idle connection early enough to notice a vanished peer soon after `peer_timeout`. The kernel counts whole
-/// seconds.
+/// Returns keep-alive settings that detect a vanished peer soon after `peer_timeout` on an idle
+/// connection. The kernel counts whole seconds.
 fn keepalive(peer_timeout: Duration) -> TcpKeepalive {
     let second = Duration::from_secs(1);
     TcpKeepalive::new()

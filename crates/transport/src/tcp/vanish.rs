@@ -1,4 +1,5 @@
-//! A peer that vanishes is noticed soon after the time-out, and one that is alive and does not read is waited for.
+//! Tests that a vanished peer is reported soon after the time-out, and that a live one that does
+//! not read is waited for.
 //!
 //! The kernel's timers run in real time, so these tests shorten the time-out.
 
@@ -15,7 +16,7 @@ use crate::{LinkReader, LinkWriter, Security, Transport, TransportError};
 
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Bytes that no socket buffers hold.
+/// More bytes than socket buffers hold.
 const MANY: usize = 64 << 20;
 
 fn tcp(peer_timeout: Duration) -> Tcp {
@@ -25,7 +26,7 @@ fn tcp(peer_timeout: Duration) -> Tcp {
     })
 }
 
-/// Links to a peer in the hands of the test.
+/// Returns a link to a peer that the test controls.
 async fn linked(timeout: Duration) -> (LinkReader, LinkWriter, TcpStream) {
     let service = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = service.local_addr().unwrap().to_string();
@@ -41,8 +42,8 @@ async fn linked(timeout: Duration) -> (LinkReader, LinkWriter, TcpStream) {
     (reader, writer, peer)
 }
 
-/// Makes a peer deaf: from now on the kernel drops every packet to it, so it answers nothing, as after a power cut or a
-/// broken cable.
+/// Makes a peer vanish: from now on the kernel drops every packet to it, so it answers nothing, as
+/// after a power cut or a broken cable.
 fn vanish(peer: &TcpStream) {
     // One instruction: BPF_RET | BPF_K, accept 0 bytes.
     SockRef::from(peer)
@@ -50,10 +51,10 @@ fn vanish(peer: &TcpStream) {
         .unwrap();
 }
 
-/// The longest time that a link may take to report a vanished peer, with the default time-out.
+/// Maximum time in which a link must report a vanished peer, with the default time-out.
 const PROMISE: Duration = Duration::from_secs(10);
 
-/// Waits until reading reports it.
+/// Waits until reading reports the vanished peer.
 async fn is_reported(reader: &mut LinkReader) {
     let since = Instant::now();
     let error = TransportError::from_io(reader.read(&mut [0]).await.unwrap_err());
@@ -78,11 +79,11 @@ async fn a_peer_that_vanishes_while_data_is_on_its_way_is_noticed() {
 
 #[tokio::test]
 async fn a_peer_that_stops_reading_and_then_vanishes_is_noticed() {
-    // Longer, so that a machine that is busy for a second does not look like a vanished peer.
+    // Longer, because a machine that is busy for a second must not look like a vanished peer.
     let timeout = 2 * TIMEOUT;
     let (mut reader, mut writer, peer) = linked(timeout).await;
     let sending = tokio::spawn(async move { writer.write_all(&vec![1; MANY]).await });
-    // Long enough for the window to close and the kernel to space its probes widely.
+    // Long enough for the window to close and the kernel to increase the interval of its probes.
     tokio::time::sleep(timeout * 3 / 2).await;
     assert!(!sending.is_finished());
     vanish(&peer);
@@ -93,7 +94,7 @@ async fn a_peer_that_stops_reading_and_then_vanishes_is_noticed() {
 
 #[tokio::test]
 async fn a_live_peer_that_does_not_read_is_waited_for() {
-    // Longer, so that a machine that is busy for a second does not look like a vanished peer.
+    // Longer, because a machine that is busy for a second must not look like a vanished peer.
     let timeout = 2 * TIMEOUT;
     let (tcp, security) = (tcp(timeout), Security::Plaintext);
     let mut listener = tcp.listen("127.0.0.1:0", &security).await.unwrap();

@@ -1,9 +1,10 @@
-//! Tells a peer that does not read from a peer that is gone.
+//! Distinguishes a peer that does not read from one that has vanished.
 //!
-//! `TCP_USER_TIMEOUT` makes Linux drop a connection whose data stays unacknowledged, which is how a vanished peer is
-//! noticed in time. But it also drops one whose peer is alive and merely does not read for that long (its receive
-//! window is closed), although that peer answers every window probe. While the window is closed, the watchdog therefore
-//! moves the kernel's deadline along, and itself gives the connection up when the probes go unanswered.
+//! `TCP_USER_TIMEOUT` makes Linux close a connection whose data stays unacknowledged, which detects
+//! a vanished peer in time. But it also closes one whose live peer does not read for that long (its
+//! receive window is closed), although that peer answers every window probe. So while the window is
+//! closed, the watchdog moves the kernel's deadline, and itself ends the connection if the probes
+//! are not answered.
 
 use std::{
     sync::{Arc, Weak},
@@ -12,17 +13,18 @@ use std::{
 
 use super::{ceilings, info::TcpInfo, socket::Connection};
 
-/// How often a connection is looked at, as a part of its time-out: twice a second by default.
+/// Number of checks of a connection per time-out: twice a second by default.
 const INTERVALS: u32 = 16;
 
-/// The kernel spaces window probes ever wider, but never past its deadline. Keeping that this part of the time-out ahead
-/// (5 s by default) makes it probe at least this often, so that the last answer of a live peer is always younger than
+/// Returns the maximum interval of window probes. The kernel increases the interval, but never past
+/// its deadline. Keeping the deadline this part of the time-out ahead (5 s by default) makes the
+/// kernel probe at least this often. So the last answer of a live peer is always more recent than
 /// the time-out.
 fn probe_at_least_every(timeout: Duration) -> Duration {
     timeout * 5 / 8
 }
 
-/// Watches a connection until it is dropped. Other systems than Linux do not say what the window is.
+/// Watches a connection until it is dropped. Systems other than Linux do not report the window.
 pub(super) fn watch(connection: &Arc<Connection>) {
     if cfg!(target_os = "linux") {
         tokio::spawn(run(Arc::downgrade(connection)));
@@ -62,11 +64,11 @@ struct Watchdog {
 
 #[derive(Debug, Eq, PartialEq)]
 enum Verdict {
-    /// Nothing to change.
+    /// No change is needed.
     Fine,
-    /// Set the kernel's deadline, counted from when the window closed.
+    /// Set the kernel's deadline, counted from the time at which the window closed.
     Patience(Duration),
-    /// Nobody has answered for too long.
+    /// The peer has not answered for too long.
     Gone,
 }
 
@@ -97,13 +99,13 @@ impl Watchdog {
     }
 }
 
-/// There is data to send and the peer has no room for it.
+/// Returns whether there is data to send and the peer's window is full.
 fn window_is_closed(info: &TcpInfo) -> bool {
     let waiting = info.not_sent.unwrap_or(0) > 0;
     let in_flight = info.unacked.unwrap_or(0) > 0;
     match info.send_window {
         Some(0) => waiting || in_flight,
-        // A window too small for the next segment is closed as well; then nothing is in flight.
+        // A window too small for the next segment is closed as well. Then nothing is in flight.
         _ => waiting && !in_flight,
     }
 }

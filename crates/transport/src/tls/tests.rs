@@ -1,4 +1,4 @@
-//! Handshakes in memory, without sockets.
+//! Tests of handshakes in memory, without sockets.
 
 use std::io::Cursor;
 
@@ -13,7 +13,7 @@ fn connections(client: Arc<ClientConfig>, server: Arc<ServerConfig>) -> (Connect
     )
 }
 
-/// Carries records to and fro until both are quiet, or one fails.
+/// Exchanges records until both sides are idle, or one fails.
 fn shake(client: &mut Connection, server: &mut Connection) -> [Option<rustls::Error>; 2] {
     let mut errors = [None, None];
     for _ in 0..10 {
@@ -54,7 +54,7 @@ fn the_first_flight_with_a_post_quantum_key_share_is_short() {
     while client.wants_write() {
         client.write_tls(&mut hello).unwrap();
     }
-    // The share of X25519MLKEM768 alone has 1,216 bytes.
+    // The key share of X25519MLKEM768 alone has 1,216 bytes.
     assert!(
         (1_217..2_200).contains(&hello.len()),
         "{} bytes",
@@ -71,10 +71,13 @@ fn pinned_peers_meet_with_a_post_quantum_key_agreement() {
     );
     let [client_error, server_error] = shake(&mut client, &mut server);
     assert!(client_error.is_none() && server_error.is_none());
-    let seen = established(&client).unwrap();
+    let seen = established(&client, "tcp").unwrap();
     assert_eq!(seen.peer, theirs.fingerprint());
     assert_eq!(seen.cipher, "X25519MLKEM768 TLS13_AES_256_GCM_SHA384");
-    assert_eq!(established(&server).unwrap().peer, ours.fingerprint());
+    assert_eq!(
+        established(&server, "tcp").unwrap().peer,
+        ours.fingerprint()
+    );
 }
 
 #[test]
@@ -95,7 +98,7 @@ fn each_side_refuses_a_key_that_is_not_pinned() {
         explain(&server_error),
         TransportError::PeerRefusedUs { .. }
     ));
-    // The client must not have finished: nothing it writes may reach the server.
+    // The client must not have finished, so nothing that it writes can reach the server.
     assert!(client.is_handshaking());
 
     let (mut client, mut server) = connections(
@@ -116,7 +119,7 @@ fn each_side_refuses_a_key_that_is_not_pinned() {
 #[test]
 fn a_copied_certificate_without_its_key_is_refused() {
     let (ours, theirs) = identities();
-    // A thief presents the public certificate of `ours` but can only sign with another key.
+    // An attacker presents the public certificate of `ours` but signs with another key.
     let thief = Identity::generate().unwrap();
     let stolen = rustls::sign::CertifiedKey::new(
         ours.certified().cert.clone(),
@@ -168,7 +171,7 @@ fn a_client_without_certificate_or_protocol_name_is_refused() {
                 assert!(refused_by_library);
                 explain(&error)
             }
-            None => established(&end).err().unwrap(),
+            None => established(&end, "tcp").err().unwrap(),
         };
         assert!(matches!(error, TransportError::NotTranspute { .. }));
     }
@@ -197,13 +200,13 @@ fn without_pins_strangers_meet_only_if_both_ask_for_it() {
     let [client_error, server_error] = shake(&mut client, &mut server);
     assert!(client_error.is_none() && server_error.is_none());
     assert_eq!(
-        established_unpinned(&client).unwrap().0,
+        established_unpinned(&client, "tcp").unwrap().0,
         "X25519MLKEM768 TLS13_AES_256_GCM_SHA384"
     );
     // It never counts as a link to a pinned peer.
-    assert!(established(&client).is_err() && established(&server).is_err());
+    assert!(established(&client, "tcp").is_err() && established(&server, "tcp").is_err());
 
-    // Each side has the other's key pinned, and still does not meet one that pins nothing.
+    // Each side has the other's key pinned, and still rejects a peer that pins nothing.
     for pinned_client in [true, false] {
         let (client, server) = if pinned_client {
             (

@@ -1,8 +1,10 @@
-//! UDP without repair: the paper's connectionless benchmark transport, for dedicated links that lose nothing.
+//! UDP without repair: the paper's connectionless benchmark transport, for dedicated links without
+//! loss.
 //!
-//! Everything but repair is as in `rudp`: identity, encryption, set-up, flow control and pacing. Nothing is corrected and
-//! nothing sent twice. The first packet that is missing, or overtaken by a later one, ends the link with
-//! [`TransportError::PacketsLost`] on both sides, so what is read is right as far as it goes.
+//! Identity, encryption, set-up, flow control and pacing are those of `rudp`. Nothing is corrected
+//! and nothing retransmitted. The first packet that is missing, or overtaken by a later one, ends
+//! the link with [`TransportError::PacketsLost`] on both sides. Data that was read before it is
+//! correct.
 
 use std::sync::Arc;
 
@@ -19,20 +21,20 @@ pub struct Udp {
     options: UdpOptions,
 }
 
-/// Tuning of UDP without repair.
+/// Options of UDP without repair.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct UdpOptions {
-    /// The rate to send at, in bytes on the wire per second, from the first packet to the last. Default: what a probe of
-    /// the path finds in the set-up.
+    /// The sending rate in bytes on the wire per second, from the first packet to the last.
+    /// Default: the rate that the set-up measures.
     pub rate: Option<u64>,
 }
 
 impl Udp {
-    /// The name by which the registry knows this transport.
+    /// The name of this transport in the registry.
     pub const NAME: &'static str = "udp";
 
-    /// Makes the transport with other options than the default ones.
+    /// Makes the transport with these options.
     #[must_use]
     pub fn new(options: UdpOptions) -> Self {
         Self { options }

@@ -1,7 +1,7 @@
 //! A policy that always picks the same transport.
 
 use transpute_transport::{
-    Security, TransportError,
+    Registry, Security, TransportError,
     auto::{self, AutoOptions, Pick, Policy, Progress, Won},
 };
 
@@ -10,7 +10,7 @@ pub(crate) struct Always(pub(crate) Pick);
 
 impl Policy for Always {
     fn decide(&self, _: &Progress) -> Option<Pick> {
-        Some(self.0)
+        Some(self.0.clone())
     }
 }
 
@@ -21,6 +21,17 @@ pub(crate) async fn race_for(
     security: &Security,
     options: AutoOptions,
 ) -> Result<Won, TransportError> {
-    let policy = Always(pick.parse().unwrap());
-    auto::race(address, security, options, &policy).await
+    race_among(pick, address, security, options, &Registry::with_builtins()).await
+}
+
+/// Races between the transports of a registry with a policy that always picks the same one.
+pub(crate) async fn race_among(
+    pick: &str,
+    address: &str,
+    security: &Security,
+    options: AutoOptions,
+    registry: &Registry,
+) -> Result<Won, TransportError> {
+    let policy = Always(Pick::from(pick));
+    auto::race_among(address, security, options, registry, &policy).await
 }

@@ -7,13 +7,13 @@ use tokio::{
     net::{TcpStream, UdpSocket},
 };
 use transpute_transport::{
-    Identity, Link, Listener, Quic, Rudp, Security, Tcp, TcpStriped, Transport, TransportError,
-    Udp,
+    Identity, Link, Listener, Quic, Registry, Rudp, Security, Tcp, TcpStriped, Transport,
+    TransportError, Udp,
     auto::{self, Accepted, AutoListener, Offer, Pick},
 };
 
 use crate::{
-    always::race_for,
+    always::{race_among, race_for},
     beside,
     meeting::{patient, pinned},
 };
@@ -26,13 +26,13 @@ fn unpinned() -> (Security, Security) {
 }
 
 async fn bind(security: &Security, offer: Offer) -> AutoListener {
-    AutoListener::bind("127.0.0.1:0", security, offer, patient())
+    AutoListener::bind("127.0.0.1:0", security, offer)
         .await
         .unwrap()
 }
 
 fn pick(text: &str) -> Pick {
-    text.parse().unwrap()
+    Pick::from(text)
 }
 
 /// Returns whether the error says that the peer uses another transport.
@@ -51,7 +51,7 @@ async fn meet(listener: &mut AutoListener, security: &Security, choice: &str) ->
         race_for(choice, &address, security, patient())
     );
     let (accepted, won) = (accepted.unwrap(), won.unwrap());
-    assert_eq!((won.pick, accepted.pick), (pick(choice), pick(choice)));
+    assert_eq!((&won.pick, &accepted.pick), (&pick(choice), &pick(choice)));
     assert!(won.failed.is_empty());
     (accepted, won.link)
 }
@@ -195,9 +195,9 @@ async fn only_what_is_offered_can_be_picked() {
         "{error}"
     );
     // Nothing of what is offered takes part.
-    let mut options = patient();
-    (options.opens_tcp, options.opens_rudp) = (false, false);
-    let racing = race_for("quic", &address, &connecting, options);
+    let mut registry = Registry::new();
+    registry.register(Arc::new(Quic::default())).unwrap();
+    let racing = race_among("quic", &address, &connecting, patient(), &registry);
     let error = beside(&mut listener, racing).await.unwrap_err();
     let root = error.root();
     assert!(matches!(root, TransportError::Connect { .. }), "{error}");
@@ -208,7 +208,7 @@ async fn only_what_is_offered_can_be_picked() {
         converse(accepted.link, link).await;
     }
     let offer = Offer::of(["quic"]).unwrap();
-    let bound = AutoListener::bind("127.0.0.1:0", &Security::Plaintext, offer, patient()).await;
+    let bound = AutoListener::bind("127.0.0.1:0", &Security::Plaintext, offer).await;
     assert!(matches!(bound, Err(TransportError::NoPlaintext { .. })));
 }
 

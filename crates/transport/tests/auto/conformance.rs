@@ -4,13 +4,13 @@ use transpute_transport::conformance::{self, Mode, Port};
 
 use crate::picked::Picked;
 
-async fn conforms(text: &str, modes: &[Mode], port: Port, seed: u64) {
+async fn conforms(text: &'static str, modes: &[Mode], port: Port, seed: u64) {
     let mut options = conformance::Options::default();
     options.modes = modes.to_vec();
     options.port = port;
     options.payload = 1 << 20;
     options.seed = seed;
-    let transport = Picked(text.parse().unwrap());
+    let transport = Picked(text);
     if let Err(error) = conformance::run(&transport, &options).await {
         panic!("{text}: {error}");
     }

@@ -1,17 +1,17 @@
 //! The messages of `auto` byte by byte, and the errors where they are nonsense.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
 use transpute_transport::{
-    Listener, Security, TransportError,
-    auto::{AutoListener, AutoOptions, Offer},
+    Listener, Registry, Security, Tcp, TcpOptions, TransportError,
+    auto::{AutoListener, AutoOptions, Offer, Pick},
 };
 
-use crate::{always::race_for, beside};
+use crate::{always::race_among, beside};
 
 const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
 const ALL: &[u8] = b"tpoffer3\x14\x00tcp,tcp-striped,rudp\x00\x00";
@@ -28,20 +28,15 @@ async fn say(address: &str, words: &[u8]) -> TcpStream {
 
 #[tokio::test]
 async fn what_is_said_is_what_the_document_says() {
-    let mut listener = AutoListener::bind(
-        "127.0.0.1:0",
-        &Security::Plaintext,
-        Offer::all(),
-        AutoOptions::default(),
-    )
-    .await
-    .unwrap();
+    let mut listener = AutoListener::bind("127.0.0.1:0", &Security::Plaintext, Offer::all())
+        .await
+        .unwrap();
     let address = listener.local_address();
     // Picked twice: the second time is part of the conversation.
     let twice = b"tpchose2\x03tcptpchose2\x03tcp";
     let (accepted, mut stream) = tokio::join!(listener.next(), say(&address, twice));
     let accepted = accepted.unwrap();
-    assert_eq!(accepted.pick, "tcp".parse().unwrap());
+    assert_eq!(accepted.pick, Pick::from("tcp"));
     let (mut reader, mut writer) = accepted.link.into_parts();
     let mut got = [0; 12];
     reader.read_exact(&mut got).await.unwrap();
@@ -80,7 +75,9 @@ async fn what_is_said_is_what_the_document_says() {
 }
 
 /// A listener of which only the bytes are real, and the error of a connector that races for `tcp` there.
-async fn race_against(bytes: &[u8], options: AutoOptions) -> TransportError {
+async fn race_against(bytes: &[u8], tcp: TcpOptions) -> TransportError {
+    let mut registry = Registry::new();
+    registry.register(Arc::new(Tcp::new(tcp))).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let fake = async {
@@ -89,7 +86,9 @@ async fn race_against(bytes: &[u8], options: AutoOptions) -> TransportError {
         std::future::pending::<()>().await;
     };
     let racing = async {
-        let won = race_for("tcp", &address, &Security::Plaintext, options).await?;
+        let options = AutoOptions::default();
+        let racing = race_among("tcp", &address, &Security::Plaintext, options, &registry);
+        let won = racing.await?;
         let (mut reader, _writer) = won.link.into_parts();
         let read = reader.read(&mut [0]).await;
         Err(TransportError::from_io(read.unwrap_err()))
@@ -110,7 +109,7 @@ async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
         &long,
     ] {
         let bytes = [PREAMBLE, offer].concat();
-        let error = race_against(&bytes, AutoOptions::default()).await;
+        let error = race_against(&bytes, TcpOptions::default()).await;
         let root = error.root();
         assert!(
             matches!(root, TransportError::NotTranspute { .. }),
@@ -118,8 +117,8 @@ async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
         );
     }
     // A listener that sends nothing is not waited for without end.
-    let mut options = AutoOptions::default();
-    options.tcp.handshake_timeout = Duration::from_millis(100);
+    let mut options = TcpOptions::default();
+    options.handshake_timeout = Duration::from_millis(100);
     let error = race_against(b"", options).await;
     let root = error.root();
     assert!(matches!(root, TransportError::Timeout { .. }), "{error}");
@@ -129,6 +128,6 @@ async fn a_listener_that_offers_nonsense_is_told_from_a_good_one() {
 #[tokio::test]
 async fn a_refusal_is_read_in_front_of_the_first_byte() {
     let bytes = [PREAMBLE, ALL, &[1]].concat();
-    let error = race_against(&bytes, AutoOptions::default()).await;
+    let error = race_against(&bytes, TcpOptions::default()).await;
     assert!(matches!(error, TransportError::ChoiceRefused), "{error}");
 }

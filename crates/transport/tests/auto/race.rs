@@ -1,18 +1,19 @@
 //! What a race does while connections come up, fail or keep silent, and when it asks its policy.
 
 use std::{
-    sync::{Mutex, atomic::Ordering},
+    sync::{Arc, Mutex, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{
-    Link, Listener, PathClass, Security, TransportError,
+    Link, Listener, PathClass, Quic, QuicOptions, Registry, Security, Tcp, TcpOptions,
+    TransportError,
     auto::{self, Accepted, AutoListener, AutoOptions, Offer, Pick, Policy, Progress, Stage},
 };
 
 use crate::{
-    always::race_for,
+    always::{race_among, race_for},
     beside,
     meeting::{patient, pinned},
     relay,
@@ -33,7 +34,7 @@ impl<F: Fn(&Progress) -> Option<Pick> + Send + Sync> Policy for By<F> {
 }
 
 async fn bind(security: &Security, offer: Offer) -> AutoListener {
-    AutoListener::bind("127.0.0.1:0", security, offer, patient())
+    AutoListener::bind("127.0.0.1:0", security, offer)
         .await
         .unwrap()
 }
@@ -62,15 +63,19 @@ async fn the_policy_is_asked_once_for_each_change() {
     let racing = auto::race(&address, &connecting, patient(), &policy);
     let (accepted, won) = tokio::join!(listener.next(), racing);
     let won = won.unwrap();
-    assert_eq!((won.pick, won.failed.len()), (Pick::Rudp, 0));
+    assert_eq!((won.pick, won.failed.len()), (Pick::from("rudp"), 0));
     let asked = policy.1.into_inner().unwrap();
     assert!(asked.is_sorted_by_key(|progress| progress.elapsed));
     assert!(asked.len() <= 5, "{asked:#?}");
     let last = asked.last().unwrap();
-    assert!(last.tcp_rtt.is_some() && last.tcp.up().is_some() && last.quic.up().is_some());
-    let rudp = last.rudp.up().unwrap();
+    assert!(
+        last.tcp_rtt.is_some()
+            && last.stage("tcp").up().is_some()
+            && last.stage("quic").up().is_some()
+    );
+    let rudp = last.stage("rudp").up().unwrap();
     assert!(rudp.is_complete && rudp.path.largest_datagram >= Some(1200));
-    for stage in [&last.tcp, &last.quic, &last.rudp] {
+    for stage in [last.stage("tcp"), last.stage("quic"), last.stage("rudp")] {
         assert!(stage.up().unwrap().path.least_rtt() > Some(Duration::ZERO));
     }
     let offered: Vec<_> = last.offer.as_ref().unwrap().names().collect();
@@ -84,9 +89,9 @@ async fn a_near_listener_is_connected_to_over_tcp_alone() {
     let mut listener = bind(&listening, Offer::all()).await;
     let address = listener.local_address();
     for picks_at_once in [true, false] {
-        let policy = by(|progress: &Progress| match progress.tcp.up() {
-            Some(_) if picks_at_once || progress.rudp.up().is_some() => {
-                Some("tcp".parse().unwrap())
+        let policy = by(|progress: &Progress| match progress.stage("tcp").up() {
+            Some(_) if picks_at_once || progress.stage("rudp").up().is_some() => {
+                Some(Pick::from("tcp"))
             }
             _ => None,
         });
@@ -97,9 +102,9 @@ async fn a_near_listener_is_connected_to_over_tcp_alone() {
         let was_near = won.progress.tcp_rtt.unwrap() < PathClass::SAME_LAN_LIMIT;
         // A busy machine may answer after UDP has begun.
         if was_near && asked[0].elapsed < PathClass::SAME_LAN_LIMIT {
-            assert_eq!(won.progress.rudp.is_pending(), picks_at_once);
-            let rudp = won.progress.rudp.up().map(|report| report.after);
-            let tcp = won.progress.tcp.up().unwrap().after;
+            assert_eq!(won.progress.stage("rudp").is_pending(), picks_at_once);
+            let rudp = won.progress.stage("rudp").up().map(|report| report.after);
+            let tcp = won.progress.stage("tcp").up().unwrap().after;
             assert!(rudp.is_none_or(|rudp| rudp > tcp));
         }
         say_hello(accepted.unwrap(), won.link).await;
@@ -113,21 +118,21 @@ async fn blocked_udp_costs_no_more_than_tcp_takes() {
         let mut listener = bind(&listening, Offer::all()).await;
         let relay = relay::relay(&listener.local_address()).await;
         relay.faults.cut.store(true, Ordering::Relaxed);
-        let pick: Pick = choice.parse().unwrap();
-        let policy = by(move |progress: &Progress| match &progress.rudp {
-            Stage::Failed(_) => Some(pick),
-            _ => Some(Pick::Rudp),
+        let pick = Pick::from(choice);
+        let policy = by(move |progress: &Progress| match progress.stage("rudp") {
+            Stage::Failed(_) => Some(pick.clone()),
+            _ => Some(Pick::from("rudp")),
         });
         let racing = auto::race(&relay.address, &connecting, AutoOptions::default(), &policy);
         let (accepted, won) = tokio::join!(listener.next(), racing);
         let won = won.unwrap();
-        assert!(is_blocked(&won.progress.quic) && is_blocked(&won.progress.rudp));
+        assert!(is_blocked(won.progress.stage("quic")) && is_blocked(won.progress.stage("rudp")));
         let (wanted, error) = &won.failed[0];
         assert!(
-            *wanted == Pick::Rudp && error.contains("not over UDP"),
+            *wanted == Pick::from("rudp") && error.contains("not over UDP"),
             "{error}"
         );
-        let tcp = won.progress.tcp.up().unwrap();
+        let tcp = won.progress.stage("tcp").up().unwrap();
         // Half a round trip of this path is less than the least that is waited; the rest is for a busy machine.
         let waited = won.progress.elapsed - tcp.after;
         let least = Duration::from_millis(10);
@@ -151,9 +156,13 @@ async fn an_answer_over_udp_may_be_late_where_nothing_else_is_offered() {
             tokio::time::sleep(Duration::from_millis(300)).await;
             relay.faults.cut.store(!heals, Ordering::Relaxed);
         };
-        let mut options = AutoOptions::default();
-        options.quic.connect_timeout = Duration::from_secs(2);
-        let racing = race_for(choice, &relay.address, &connecting, options);
+        let mut options = QuicOptions::default();
+        options.connect_timeout = Duration::from_secs(2);
+        let mut registry = Registry::with_builtins();
+        registry.retain(|name| name != "quic");
+        registry.register(Arc::new(Quic::new(options))).unwrap();
+        let options = AutoOptions::default();
+        let racing = race_among(choice, &relay.address, &connecting, options, &registry);
         let both = async { tokio::join!(racing, heal).0 };
         if heals {
             let (accepted, won) = tokio::join!(listener.next(), both);
@@ -180,7 +189,7 @@ async fn silence_on_one_connection_does_not_hold_up_the_others() {
     let racing = race_for("tcp", &relay.address, &connecting, options);
     let (accepted, won) = tokio::join!(listener.next(), racing);
     let won = won.unwrap();
-    assert_eq!((won.pick, won.failed.len()), (Pick::Rudp, 1));
+    assert_eq!((won.pick, won.failed.len()), (Pick::from("rudp"), 1));
     assert!(
         began.elapsed() < Duration::from_secs(4),
         "{:?}",
@@ -201,8 +210,8 @@ async fn a_probe_waits_for_everything_and_picks_nothing() {
     // The listener takes notice of it.
     assert!(visit.unwrap().is_none());
     let progress = progress.unwrap();
-    assert!(progress.tcp.up().is_some() && progress.quic.up().is_some());
-    let trains = progress.rudp.up().unwrap();
+    assert!(progress.stage("tcp").up().is_some() && progress.stage("quic").up().is_some());
+    let trains = progress.stage("rudp").up().unwrap();
     for train in [trains.path.sent_train, trains.path.received_train]
         .into_iter()
         .flatten()
@@ -213,27 +222,30 @@ async fn a_probe_waits_for_everything_and_picks_nothing() {
     relay.faults.cut.store(true, Ordering::Relaxed);
     let probing = auto::probe(&relay.address, &connecting, options);
     let progress = beside(&mut listener, probing).await.unwrap();
-    assert!(is_blocked(&progress.quic) && is_blocked(&progress.rudp));
-    assert!(progress.tcp.up().is_some() && progress.elapsed >= Duration::from_secs(1));
+    assert!(is_blocked(progress.stage("quic")) && is_blocked(progress.stage("rudp")));
+    assert!(progress.stage("tcp").up().is_some() && progress.elapsed >= Duration::from_secs(1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_picks_nothing_is_dropped() {
     let (listening, connecting) = pinned();
-    let mut options = patient();
-    options.tcp.handshake_timeout = Duration::from_millis(300);
-    options.quic.handshake_timeout = Duration::from_millis(300);
-    let offer = Offer::of(["tcp", "quic"]).unwrap();
-    let bound = AutoListener::bind("127.0.0.1:0", &listening, offer, options).await;
+    let (mut tcp, mut quic) = (TcpOptions::default(), QuicOptions::default());
+    tcp.handshake_timeout = Duration::from_millis(300);
+    quic.handshake_timeout = Duration::from_millis(300);
+    let mut registry = Registry::new();
+    registry.register(Arc::new(Tcp::new(tcp))).unwrap();
+    registry.register(Arc::new(Quic::new(quic))).unwrap();
+    let offer = Offer::of_registry(&registry);
+    let bound = AutoListener::bind_among("127.0.0.1:0", &listening, offer, &registry).await;
     let mut listener = bound.unwrap();
     let address = listener.local_address();
     // It thinks until both connections are dropped: whatever it picks then breaks, at the first read if not before.
     let policy = by(|progress: &Progress| {
-        if progress.tcp.up().is_none() || progress.quic.up().is_none() {
+        if progress.stage("tcp").up().is_none() || progress.stage("quic").up().is_none() {
             return None;
         }
         std::thread::sleep(Duration::from_millis(800));
-        Some(Pick::Quic)
+        Some(Pick::from("quic"))
     });
     let racing = auto::race(&address, &connecting, patient(), &policy);
     if let Ok(won) = beside(&mut listener, racing).await {

@@ -9,12 +9,12 @@ use tokio::{
     time::timeout,
 };
 use transpute_transport::{
-    Link, LinkReader as Reader, LinkStats, LinkWriter as Writer, Listener,
+    Link, LinkReader as Reader, LinkStats, LinkWriter as Writer, Listener, Registry,
     auto::{AutoListener, Offer},
 };
 
 use crate::{
-    always::race_for,
+    always::race_among,
     meeting::{patient, pinned},
     relay,
 };
@@ -66,14 +66,13 @@ async fn recorded_datagrams_are_not_answered_again() {
     let (listening, connecting) = pinned();
     // How many times the bytes of a replay may come back.
     for (pick, most) in [("quic", 3), ("rudp", 3)] {
-        let bound = AutoListener::bind("127.0.0.1:0", &listening, Offer::all(), patient()).await;
+        let bound = AutoListener::bind("127.0.0.1:0", &listening, Offer::all()).await;
         let mut listener = bound.unwrap();
         let address = listener.local_address();
         let relay = relay::relay(&address).await;
-        let mut options = patient();
-        options.opens_tcp = false;
-        (options.opens_quic, options.opens_rudp) = (pick == "quic", pick == "rudp");
-        let racing = race_for(pick, &relay.address, &connecting, options);
+        let mut registry = Registry::with_builtins();
+        registry.retain(|name| name == pick);
+        let racing = race_among(pick, &relay.address, &connecting, patient(), &registry);
         let meeting = async { tokio::join!(listener.next(), racing) };
         let (accepted, won) = timeout(FOREVER, meeting).await.unwrap();
         let ((mut near, _), (mut far, far_stats)) =

@@ -42,7 +42,7 @@ pub struct Auto {
     pub candidates: Option<Vec<Spec>>,
     /// When listening, allows only these transports.
     pub offer: Offer,
-    /// The options of the connections.
+    /// Times to wait when connecting.
     pub options: AutoOptions,
     /// The transports that may take part.
     pub registry: Registry,
@@ -113,14 +113,8 @@ impl Auto {
             specs: &specs,
             kernel: &kernel,
         };
-        let won = auto::race_among(
-            address,
-            security,
-            self.options(&specs),
-            &self.registry,
-            &chosen,
-        )
-        .await?;
+        let registry = self.registry_of(&specs);
+        let won = auto::race_among(address, security, self.options, &registry, &chosen).await?;
         // What is up has made a round trip.
         let (path, choice) = (chosen.choose(&won.progress)).ok_or_else(not_measured)?;
         let selection = Selection {
@@ -153,8 +147,8 @@ impl Auto {
     ) -> Result<Probed, TransportError> {
         let kernel = kernel::of_this_machine();
         let specs = self.specs(&kernel);
-        let progress =
-            auto::probe_among(address, security, self.options(&specs), &self.registry).await?;
+        let registry = self.registry_of(&specs);
+        let progress = auto::probe_among(address, security, self.options, &registry).await?;
         Ok(Probed {
             path: policy::path(&progress, &kernel).ok_or_else(not_measured)?,
             candidates: policy::candidates(&specs, &progress),
@@ -166,9 +160,11 @@ impl Auto {
         (self.candidates.clone()).unwrap_or_else(|| usual(kernel, &self.registry))
     }
 
-    fn options(&self, specs: &[Spec]) -> AutoOptions {
-        let wants = |name: &str| specs.iter().any(|spec| spec.name() == name);
-        self.options.opening(wants)
+    /// Returns the transports of these candidates.
+    fn registry_of(&self, specs: &[Spec]) -> Registry {
+        let mut registry = self.registry.clone();
+        registry.retain(|name| specs.iter().any(|spec| spec.name() == name));
+        registry
     }
 }
 
@@ -226,9 +222,7 @@ impl Transport for Auto {
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError> {
         let offer = self.offer.clone();
-        let listener =
-            AutoListener::bind_among(address, security, offer, self.options, &self.registry)
-                .await?;
+        let listener = AutoListener::bind_among(address, security, offer, &self.registry).await?;
         Ok(Box::new(listener))
     }
 

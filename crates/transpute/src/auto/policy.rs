@@ -10,7 +10,7 @@ use transpute_select::{
     PathEstimate, Rate, SelectError, Source, Spec, Udp, Workload,
 };
 use transpute_transport::{
-    TrainResult, TransportError,
+    PathSample, TrainResult, TransportError,
     auto::{Pick, Policy, Progress, Stage},
 };
 
@@ -42,7 +42,7 @@ impl Policy for Chosen<'_> {
     fn decide(&self, progress: &Progress) -> Option<Pick> {
         let (_, choice) = self.choose(progress)?;
         // With an error nothing can be used yet, or ever: the race knows which.
-        progress.pick(choice.ok()?.winner().as_str())
+        Some(Pick::from(choice.ok()?.winner().as_str()))
     }
 }
 
@@ -68,25 +68,33 @@ pub(super) fn candidates(specs: &[Spec], progress: &Progress) -> Vec<Candidate> 
 
 /// Returns what is known of the path; `None` until there was a round trip.
 pub(super) fn path(progress: &Progress, kernel: &Kernel) -> Option<PathEstimate> {
-    let rtts = (progress.stages()).map(|stage| stage.up()?.path.least_rtt());
+    let ups = || {
+        progress
+            .connections()
+            .filter_map(|it| Some(&it.stage().up()?.path))
+    };
     let seconds = |time: Duration| time.as_secs_f64().min(MAX_RTT_S);
-    let rtt_s = seconds(rtts.flatten().chain(progress.tcp_rtt).min()?);
+    let rtts = ups().filter_map(PathSample::least_rtt);
+    let rtt_s = seconds(rtts.chain(progress.tcp_rtt).min()?);
     // Within its bounds.
     let mut path = PathEstimate::of_rtt(rtt_s).ok()?;
     path.source = Source::Measured;
     path.kernel = kernel.clone();
-    path.rtt.jitter_s = (progress.tcp.up()).and_then(|up| up.path.rtt_variation.map(seconds));
+    // The kernel samples the round-trip time more often than the protocols on the UDP port do.
+    let mut without_udp = progress.connections().filter(|it| !it.uses_udp());
+    let variation = without_udp.find_map(|it| it.stage().up()?.path.rtt_variation);
+    path.rtt.jitter_s = variation.map(seconds);
     path.udp = udp(progress);
-    if let Some(report) = progress.rudp.up() {
-        path.up = direction(report.path.sent_train);
-        path.down = direction(report.path.received_train);
-        path.mtu = (report.path.largest_datagram).map(|bytes| u32::from(bytes) + UDP_HEADERS);
-    }
+    path.up = direction(ups().find_map(|it| it.sent_train));
+    path.down = direction(ups().find_map(|it| it.received_train));
+    let largest = ups().find_map(|it| it.largest_datagram);
+    path.mtu = largest.map(|bytes| u32::from(bytes) + UDP_HEADERS);
     Some(path)
 }
 
 fn udp(progress: &Progress) -> Udp {
-    let any = |is: fn(&Stage) -> bool| is(&progress.quic) || is(&progress.rudp);
+    let over_udp = || progress.connections().filter(|it| it.uses_udp());
+    let any = |is: fn(&Stage) -> bool| over_udp().any(|it| is(it.stage()));
     let is_blocked = |stage: &Stage| {
         (stage.error()).is_some_and(|it| matches!(it.root(), TransportError::UdpBlocked { .. }))
     };
@@ -128,7 +136,7 @@ mod tests {
     use std::sync::Arc;
 
     use transpute_select::{End, Rule};
-    use transpute_transport::auto::Offer;
+    use transpute_transport::{Registry, auto::Offer};
 
     use super::*;
 
@@ -153,15 +161,20 @@ mod tests {
     }
 
     fn pick(text: &str) -> Option<Pick> {
-        Some(text.parse().unwrap())
+        Some(Pick::from(text))
     }
 
     fn racing(rtt: Duration) -> Progress {
-        let mut progress = Progress::default();
+        let mut progress = absent();
         progress.tcp_rtt = Some(rtt);
-        (progress.tcp, progress.quic, progress.rudp) =
-            (Stage::Pending, Stage::Pending, Stage::Pending);
+        for name in ["tcp", "quic", "rudp"] {
+            progress.set_stage(name, Stage::Pending);
+        }
         progress
+    }
+
+    fn absent() -> Progress {
+        Progress::new(&Registry::with_builtins())
     }
 
     fn blocked() -> Stage {
@@ -188,15 +201,16 @@ mod tests {
         let candidates = candidates(&specs(), &progress);
         let why = candidates.last().and_then(|it| it.unavailable.as_deref());
         assert_eq!(why, Some("the listener does not offer it"));
-        progress.quic = Stage::Absent;
+        progress.set_stage("quic", Stage::Absent);
         assert_eq!(decide(&progress, 36_000_000), pick("tcp"));
     }
 
     #[test]
     fn with_nothing_left_it_waits_for_the_race_to_end() {
         let mut progress = racing(FAR);
-        (progress.quic, progress.rudp) = (blocked(), blocked());
-        progress.tcp = Stage::Absent;
+        progress.set_stage("quic", blocked());
+        progress.set_stage("rudp", blocked());
+        progress.set_stage("tcp", Stage::Absent);
         assert_eq!(decide(&progress, 1), None);
     }
 
@@ -230,16 +244,17 @@ mod tests {
 
     #[test]
     fn the_path_is_known_from_the_first_round_trip_on() {
-        let mut progress = Progress::default();
+        let mut progress = absent();
         assert!(path(&progress, &Kernel::default()).is_none());
         progress.tcp_rtt = Some(Duration::from_millis(30));
         let known = path(&progress, &Kernel::default()).unwrap();
         assert_eq!((known.rtt.min_s, known.udp), (0.03, Udp::Unknown));
-        (progress.quic, progress.rudp) = (Stage::Pending, blocked());
+        progress.set_stage("quic", Stage::Pending);
+        progress.set_stage("rudp", blocked());
         let udp = |progress: &Progress| path(progress, &Kernel::default()).unwrap().udp;
         // The other one may still come up.
         assert_eq!(udp(&progress), Udp::Unknown);
-        progress.quic = Stage::Absent;
+        progress.set_stage("quic", Stage::Absent);
         assert_eq!(udp(&progress), Udp::Blocked);
         progress.tcp_rtt = Some(Duration::MAX);
         let known = path(&progress, &Kernel::default()).unwrap();

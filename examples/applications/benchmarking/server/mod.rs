@@ -1,9 +1,9 @@
-//! One of the two servers: it takes a share of each company's figure, computes with the other server, and hands out its part
-//! of the results. It learns neither figures nor results.
+//! One of the two servers. It accepts a share of each company's figure, computes with the other
+//! server, and sends its share of the results. It learns neither figures nor results.
 
-mod computing;
-mod desk;
-mod other;
+mod acceptor;
+mod computation;
+mod peer;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -19,130 +19,132 @@ use transpute::{
 };
 
 use self::{
-    computing::{Computed, End},
-    desk::{Desk, Verdict},
-    other::{News, OTHER, Other},
+    acceptor::{Acceptor, RoundOutcome},
+    computation::{ComputationResult, Unconnected},
+    peer::{PEER_SERVER, PeerServer, UploadNotices},
 };
 use crate::{
     failure::Failure,
-    pieces::{pack, random_bits},
-    round::{FEWEST, Members, RoundId},
+    packing::{pack, random_bits},
+    round::{MIN_COMPANIES, Members, RoundId},
     statistics::{FIGURE_BITS, Layout},
     transports,
-    wire::{Terms, WireError},
+    wire::{RoundParameters, WireError},
 };
 
-/// Pause before a connection that was refused is tried again.
+/// Pause before a failed connection is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// How much longer than the evaluator's server the garbler's waits: what was said at the deadline takes its time.
-const GRACE: Duration = Duration::from_secs(10);
+/// Additional time that the garbler's server waits, because the evaluator's message at the deadline
+/// needs time to arrive.
+const DEADLINE_SLACK: Duration = Duration::from_secs(10);
 
-/// How long the computation itself may take.
-const COMPUTATION: Duration = Duration::from_secs(300);
+/// Time limit of the computation itself.
+const COMPUTATION_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What a server is told.
-pub(crate) struct Plan {
-    /// Which of the two it is.
+/// The configuration of a server.
+pub(crate) struct ServerConfig {
+    /// The role of this server.
     pub(crate) role: Role,
     /// The name of the round.
     pub(crate) round: String,
-    /// Who may take part.
+    /// The companies that may take part.
     pub(crate) members: Members,
-    /// How many must take part at least; half of them, and three, unless given.
-    pub(crate) least: Option<usize>,
-    /// Its key.
+    /// Minimum number of companies. Default: half of the list, but at least three.
+    pub(crate) min_companies: Option<usize>,
+    /// The key of this server.
     pub(crate) identity: Arc<Identity>,
-    /// The other server's key.
+    /// The fingerprint of the other server.
     pub(crate) other: Fingerprint,
-    /// Where companies find it.
+    /// The address on which this server accepts companies.
     pub(crate) listen: String,
-    /// Where the garbler's server listens for the computation.
+    /// The address on which the garbler's server listens for the computation.
     pub(crate) between: String,
-    /// Where the evaluator's server finds the garbler's for the rest: where companies do.
+    /// The address on which the garbler's server accepts companies. Required for the evaluator's
+    /// server.
     pub(crate) garbler: Option<String>,
-    /// Transport of links of companies.
+    /// The transport of the companies' connections.
     pub(crate) transport: String,
-    /// Transport of the computation.
+    /// The transport of the computation.
     pub(crate) computation: Choice,
-    /// How long it waits for whom.
-    pub(crate) limits: Limits,
+    /// The time limits of this server.
+    pub(crate) limits: Timeouts,
 }
 
-/// How long a server waits.
+/// Time limits of a server.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// For the other server; then, from when the two have met, for companies.
+pub(crate) struct Timeouts {
+    /// Time to wait for the other server; then, after the servers have connected, for companies.
     pub(crate) deadline: Duration,
-    /// For a company's upload once it is connected.
-    pub(crate) first_words: Duration,
-    /// For companies to take their results.
-    pub(crate) linger: Duration,
+    /// Time for a company's upload after connecting.
+    pub(crate) upload: Duration,
+    /// Time for companies to receive their results.
+    pub(crate) results: Duration,
 }
 
-impl Limits {
-    /// The usual limits with another deadline.
+impl Timeouts {
+    /// Returns the default time limits with another deadline.
     pub(crate) fn of(deadline: Duration) -> Self {
         Self {
             deadline,
-            first_words: Duration::from_secs(10),
-            linger: Duration::from_secs(10),
+            upload: Duration::from_secs(10),
+            results: Duration::from_secs(10),
         }
     }
 }
 
-/// What a server knows of a round when it is over.
+/// The summary of a round.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
     role: String,
-    /// Companies on the list.
+    /// Number of companies on the list.
     listed: usize,
-    /// Companies that took part.
+    /// Number of companies that took part.
     pub(crate) companies: usize,
     and_gates: u64,
-    /// Whether the tables were there before the figures.
+    /// Whether the tables were sent before the figures arrived.
     pub(crate) prepared: bool,
-    /// Transport of the computation.
+    /// The transport of the computation.
     transport: &'static str,
-    /// Uploads that were refused.
+    /// Number of refused uploads.
     pub(crate) refused: u64,
-    /// From this server's start until it was known who takes part.
+    /// Time from this server's start until the companies were known.
     collecting_ms: f64,
-    /// From the inputs to the output.
+    /// Time from the inputs to the output.
     computing_ms: f64,
-    /// Bytes between the servers for it, both ways.
+    /// Bytes between the servers for the computation, both directions.
     computing_bytes: u64,
 }
 
-/// A server that listens.
+/// A listening server.
 pub(crate) struct Server {
-    plan: Plan,
-    terms: Terms,
+    plan: ServerConfig,
+    parameters: RoundParameters,
     transport: Arc<dyn Transport>,
     listener: Box<dyn Listener>,
-    end: End,
+    end: Unconnected,
 }
 
 impl Server {
-    /// Checks what it is told, makes the circuit, and listens.
+    /// Checks the configuration, compiles the circuit and listens.
     ///
     /// # Errors
-    /// [`Failure::Usage`] for a plan that makes no sense; those of addresses and transports.
-    pub(crate) async fn bind(plan: Plan) -> Result<Self, Failure> {
+    /// [`Failure::Usage`] if the configuration is invalid; errors of addresses and transports.
+    pub(crate) async fn bind(plan: ServerConfig) -> Result<Self, Failure> {
         let own = plan.identity.fingerprint();
         let (garbler, evaluator) = match plan.role {
             Role::Garbler => (own, plan.other),
             Role::Evaluator => (plan.other, own),
         };
-        let terms = Terms {
+        let parameters = RoundParameters {
             round: RoundId::new(&plan.round, &garbler, &evaluator)?,
             members: plan.members.digest(),
             companies: plan.members.len() as u16,
-            least: least(plan.least, plan.members.len())?,
+            min_companies: min_companies(plan.min_companies, plan.members.len())?,
         };
         let servers = BTreeSet::from([own, plan.other]);
         if servers.len() < 2 {
-            let problem = "the two servers have the same key: they must be two parties";
+            let problem = "the two servers have the same key; expected two different parties";
             return Err(Failure::Usage(problem.into()));
         }
         if plan.members.iter().any(|member| servers.contains(&member)) {
@@ -150,15 +152,15 @@ impl Server {
             return Err(Failure::Usage(problem.into()));
         }
         if plan.role == Role::Evaluator && plan.garbler.is_none() {
-            let problem = "the evaluator's server needs the address of the garbler's";
+            let problem = "the evaluator's server requires the address of the garbler's";
             return Err(Failure::Usage(problem.into()));
         }
         let here = |source| Failure::Link {
-            whom: "this server",
+            peer: "this server",
             source,
         };
         let transport = transports::named(&plan.transport).map_err(here)?;
-        let end = End::new(computing::Terms {
+        let end = Unconnected::new(computation::ComputationConfig {
             role: plan.role,
             identity: plan.identity.clone(),
             other: plan.other,
@@ -173,123 +175,129 @@ impl Server {
         let listener = (transport.listen(&plan.listen, &security).await).map_err(here)?;
         Ok(Self {
             plan,
-            terms,
+            parameters,
             transport,
             listener,
             end,
         })
     }
 
-    /// Returns the address where companies find it.
+    /// Returns the address on which this server accepts companies.
     pub(crate) fn address(&self) -> String {
         self.listener.local_address()
     }
 
-    /// Returns the address where the other server finds it for the computation, if it listens there.
+    /// Returns the address of the computation, if this server listens on it.
     pub(crate) fn between(&self) -> Option<String> {
         self.end.address()
     }
 
-    /// Holds the round, and returns when companies have their results.
+    /// Runs the round. Returns after the companies have received their results.
     ///
     /// # Errors
-    /// Any [`Failure`]; companies that are there are told before.
+    /// [`Failure`] of the round. Connected companies are informed first.
     pub(crate) async fn run(self) -> Result<Report, Failure> {
         let Self {
             plan,
-            terms,
+            parameters,
             transport,
             listener,
             end,
         } = self;
-        let (desk, news) = Desk::new(terms.round, plan.members.clone(), plan.other, plan.limits);
-        let desk = Arc::new(desk);
-        let (visits, visitor) = mpsc::channel(1);
-        let mut serving = Task(tokio::spawn(desk.clone().serve(listener, visits)));
+        let (acceptor, notices) = Acceptor::new(
+            parameters.round,
+            plan.members.clone(),
+            plan.other,
+            plan.limits,
+        );
+        let acceptor = Arc::new(acceptor);
+        let (peer_links, peer_link) = mpsc::channel(1);
+        let mut serving = AbortOnDrop(tokio::spawn(acceptor.clone().serve(listener, peer_links)));
         let round = Round {
-            desk: &desk,
+            acceptor: &acceptor,
             plan: &plan,
-            terms: &terms,
+            parameters: &parameters,
             transport: &*transport,
         };
         let outcome = tokio::select! {
-            outcome = round.hold(end, news, visitor) => outcome,
+            outcome = round.run(end, notices, peer_link) => outcome,
             broken = &mut serving.0 => Err(match broken {
-                Ok(Err(source)) => Failure::Link { whom: "this server", source },
+                Ok(Err(source)) => Failure::Link { peer: "this server", source },
                 _ => Failure::Broken,
             }),
         };
         match outcome {
             Ok((taken, report)) => {
-                desk.see_off(&taken).await;
+                acceptor.wait_for_companies(&taken).await;
                 Ok(report)
             }
             Err(failure) => {
-                desk.decide(Verdict::Cancelled(failure.told()));
-                desk.see_off(&[]).await;
+                acceptor.decide(RoundOutcome::Cancelled(failure.refusal()));
+                acceptor.wait_for_companies(&[]).await;
                 Err(failure)
             }
         }
     }
 }
 
-/// Returns how many companies must take part.
-fn least(given: Option<usize>, listed: usize) -> Result<u16, Failure> {
-    let least = given.unwrap_or_else(|| listed.div_ceil(2).max(FEWEST));
-    if !(FEWEST..=listed).contains(&least) {
+/// Returns the minimum number of companies.
+fn min_companies(given: Option<usize>, listed: usize) -> Result<u16, Failure> {
+    let min_companies = given.unwrap_or_else(|| listed.div_ceil(2).max(MIN_COMPANIES));
+    if !(MIN_COMPANIES..=listed).contains(&min_companies) {
         return Err(Failure::Usage(format!(
-            "of {listed} companies, from {FEWEST} to {listed} can be wanted at least, not {least}"
+            "the minimum number of {listed} companies must be from {MIN_COMPANIES} to {listed}, not {min_companies}"
         )));
     }
-    Ok(least as u16)
+    Ok(min_companies as u16)
 }
 
-/// A task that ends with what holds it.
-struct Task<T>(JoinHandle<T>);
+/// A task that is aborted on drop.
+struct AbortOnDrop<T>(JoinHandle<T>);
 
-impl<T> Drop for Task<T> {
+impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-/// Who takes part.
+/// The companies that take part.
 struct Collected {
     taken: Vec<u16>,
-    /// When that was known.
+    /// The time at which the companies were known.
     at: Instant,
-    other: Other,
+    other: PeerServer,
 }
 
-/// A round under way.
+/// A round in progress.
 struct Round<'a> {
-    desk: &'a Desk,
-    plan: &'a Plan,
-    terms: &'a Terms,
+    acceptor: &'a Acceptor,
+    plan: &'a ServerConfig,
+    parameters: &'a RoundParameters,
     transport: &'a dyn Transport,
 }
 
 impl Round<'_> {
-    /// Holds it, and returns who has results.
-    async fn hold(
+    /// Runs the round. Returns the companies with results and the summary.
+    async fn run(
         &self,
-        end: End,
-        news: News,
-        visitor: mpsc::Receiver<Link>,
+        end: Unconnected,
+        notices: UploadNotices,
+        peer_link: mpsc::Receiver<Link>,
     ) -> Result<(Vec<u16>, Report), Failure> {
         let started = Instant::now();
-        // Both servers are up and have until the deadline to collect, and the tables are made and sent meanwhile.
-        let ready_until = started + 2 * self.plan.limits.deadline + GRACE;
+        // Covers the start of both servers and the time for uploads. The tables are garbled and
+        // sent in parallel.
+        let ready_until = started + 2 * self.plan.limits.deadline + DEADLINE_SLACK;
         let preparing = async {
             (timeout_at(ready_until, end.prepare()).await)
                 .map_err(|_| self.too_late("connecting for the computation", 2))?
         };
-        let (collected, computing) = tokio::try_join!(self.collect(news, visitor), preparing)?;
+        let (collected, computing) = tokio::try_join!(self.collect(notices, peer_link), preparing)?;
         let Collected { taken, at, other } = collected;
         let shares = {
-            let mut ledger = self.desk.ledger();
-            ledger.close();
-            ledger.shares(&taken)
+            let mut uploads = self.acceptor.uploads();
+            uploads.close();
+            uploads.shares(&taken)
         };
         let shares = shares.ok_or(Failure::Broken)?;
         let mut input = Bits::with_capacity(taken.len() * FIGURE_BITS);
@@ -297,20 +305,20 @@ impl Round<'_> {
             input.extend([Bits::from_u128(share.into(), FIGURE_BITS)]);
         }
         if self.plan.role == Role::Garbler {
-            // The mask does not depend on what is computed, so companies need not wait for that.
+            // The mask does not depend on the computation, so companies need not wait for it.
             let mask = random_bits(Layout::new(taken.len()).width())?;
             self.publish(&taken, &mask);
             input.extend([mask]);
         }
-        let computed = timeout(COMPUTATION, computing.compute(taken.len(), input)).await;
+        let computed = timeout(COMPUTATION_TIMEOUT, computing.compute(taken.len(), input)).await;
         let computed = computed.map_err(|_| Failure::TooLate {
             what: "the computation",
-            limit: COMPUTATION,
+            limit: COMPUTATION_TIMEOUT,
         })??;
         if self.plan.role == Role::Evaluator {
             self.publish(&taken, &computed.bits);
         }
-        let Computed {
+        let ComputationResult {
             and_gates,
             was_prepared,
             elapsed,
@@ -325,42 +333,49 @@ impl Round<'_> {
             and_gates,
             prepared: was_prepared,
             transport: connection.link().transport,
-            refused: self.desk.refused(),
+            refused: self.acceptor.refused(),
             collecting_ms: millis(at - started),
             computing_ms: millis(elapsed),
             computing_bytes: bytes,
         };
-        // A link that is dropped may lose what was said last. By now it was heard, or the other server would not have computed.
+        // Dropping a connection may lose its last message. OpenLink that message has arrived: the
+        // other server has computed.
         drop(other);
-        // Whatever happens to it now, the results are there.
+        // An error does not matter: the results are there.
         let _ = connection.close().await;
         Ok((taken, report))
     }
 
-    /// Meets the other server, and collects uploads until it is known who takes part.
+    /// Connects to the other server, and collects uploads until the companies are known.
     async fn collect(
         &self,
-        news: News,
-        mut visitor: mpsc::Receiver<Link>,
+        notices: UploadNotices,
+        mut peer_link: mpsc::Receiver<Link>,
     ) -> Result<Collected, Failure> {
         let deadline = self.plan.limits.deadline;
         let meeting = async {
             let link = match &self.plan.garbler {
-                Some(address) if self.plan.role == Role::Evaluator => self.reach(address).await?,
-                _ => visitor.recv().await.ok_or(Failure::Broken)?,
+                Some(address) if self.plan.role == Role::Evaluator => self.connect(address).await?,
+                _ => peer_link.recv().await.ok_or(Failure::Broken)?,
             };
-            Other::greet(link, self.terms).await
+            PeerServer::exchange_parameters(link, self.parameters).await
         };
         let mut other = (timeout(deadline, meeting).await)
             .map_err(|_| self.too_late("waiting for the other server", 1))??;
         let until = Instant::now() + deadline;
         let taken = match self.plan.role {
-            Role::Evaluator => other.choose(self.terms, news, until).await?,
-            Role::Garbler => (other.be_told(self.terms, news, until + GRACE).await?)
+            Role::Evaluator => {
+                other
+                    .announce_companies(self.parameters, notices, until)
+                    .await?
+            }
+            Role::Garbler => (other
+                .await_companies(self.parameters, notices, until + DEADLINE_SLACK)
+                .await?)
                 .ok_or_else(|| self.too_late("waiting for the companies", 1))?,
         };
-        if self.desk.ledger().shares(&taken).is_none() {
-            return Err(Failure::of_wire(OTHER, WireError::Absent));
+        if self.acceptor.uploads().shares(&taken).is_none() {
+            return Err(Failure::of_wire(PEER_SERVER, WireError::Absent));
         }
         Ok(Collected {
             taken,
@@ -369,8 +384,8 @@ impl Round<'_> {
         })
     }
 
-    /// Connects to the garbler's server, again and again while it is not up.
-    async fn reach(&self, address: &str) -> Result<Link, Failure> {
+    /// Connects to the garbler's server, and retries until it has started.
+    async fn connect(&self, address: &str) -> Result<Link, Failure> {
         let security = Security::tls(self.plan.identity.clone(), [self.plan.other]);
         loop {
             match self.transport.connect(address, &security).await {
@@ -379,7 +394,7 @@ impl Round<'_> {
                 }
                 other => {
                     return other.map_err(|source| Failure::Link {
-                        whom: OTHER,
+                        peer: PEER_SERVER,
                         source,
                     });
                 }
@@ -388,7 +403,7 @@ impl Round<'_> {
     }
 
     fn publish(&self, taken: &[u16], piece: &Bits) {
-        self.desk.decide(Verdict::Results {
+        self.acceptor.decide(RoundOutcome::Results {
             taken: taken.to_vec(),
             piece: pack(piece),
         });

@@ -1,4 +1,4 @@
-//! The circuit against plain computation.
+//! Tests of the circuit against plain computation.
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 thread_local! {
-    /// Making them takes longer than evaluating them.
+    /// Circuits are cached, because building them takes longer than evaluating them.
     static CIRCUITS: RefCell<HashMap<usize, Arc<Circuit>>> = RefCell::default();
 }
 
@@ -23,7 +23,8 @@ fn of(companies: usize) -> Arc<Circuit> {
     })
 }
 
-/// Evaluates the circuit in the open: the garbler's shares and the mask are these, the evaluator's what is left.
+/// Evaluates the circuit without garbling. The garbler has these shares and this mask; the
+/// evaluator has the other shares.
 fn evaluate(figures: &[u32], shares: &[u32], mask: &Bits) -> Statistics {
     let wide = |value: u32| Bits::from_u128(value.into(), FIGURE_BITS);
     let mut input = Bits::new();
@@ -40,7 +41,7 @@ fn evaluate(figures: &[u32], shares: &[u32], mask: &Bits) -> Statistics {
     Statistics::from_bits(figures.len(), &results).unwrap()
 }
 
-/// Figures that are far apart, alike, and extreme.
+/// Figures that are random, small, equal and extreme.
 fn figures() -> impl Strategy<Value = Vec<u32>> {
     let figure = || {
         prop_oneof![
@@ -62,7 +63,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn statistics_are_those_of_plain_computation(
+    fn statistics_equal_the_plain_computation(
         figures in figures(),
         shares in prop::collection::vec(any::<u32>(), 32),
         mask in prop::collection::vec(any::<bool>(), Layout::new(32).width()),
@@ -74,7 +75,7 @@ proptest! {
 }
 
 #[test]
-fn every_number_of_companies_up_to_fifty_works_at_the_extremes() {
+fn extreme_figures_of_up_to_fifty_companies_are_computed() {
     for companies in 1..=50_u32 {
         let count = companies as usize;
         let mask = Bits::zeros(Layout::new(count).width());
@@ -119,7 +120,7 @@ fn no_bit_is_left_unmasked() {
     assert!(plain.iter().zip(flipped.iter()).all(|(a, b)| a != b));
 }
 
-/// The table of the README is what the circuits have.
+/// Compares the table in the README with the circuits.
 #[test]
 fn and_gates_are_as_documented() {
     let page = include_str!("../README.md");
@@ -131,7 +132,7 @@ fn and_gates_are_as_documented() {
         if !page.contains(&row) {
             missing.push(row);
         }
-        // What the module says, and what is not for each company.
+        // The bound in the README, plus the gates that do not grow with the companies.
         assert!(count < 1088 * companies as u64 + 6000, "{count}");
     }
     assert!(missing.is_empty(), "{missing:?}");

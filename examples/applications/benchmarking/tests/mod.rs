@@ -1,7 +1,8 @@
-//! The example as a whole: the function, the protocol with honest and other companies, and the programs.
+//! Tests of the example: the circuit, the protocol with honest and misbehaving companies, and the
+//! program.
 
+mod adversarial;
 mod function;
-mod hostile;
 mod processes;
 mod rounds;
-mod stage;
+mod setup;

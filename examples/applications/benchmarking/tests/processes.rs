@@ -1,4 +1,4 @@
-//! Two servers and companies as processes of their own.
+//! Test of two servers and companies as separate processes.
 
 use std::{
     env,
@@ -17,10 +17,11 @@ use crate::{
     statistics::Statistics,
 };
 
-/// Where a process finds what it is told.
+/// The environment variable with the arguments of a child process.
 const ARGUMENTS: &str = "BENCHMARKING_TEST_ARGUMENTS";
 
-/// Not a test by itself: the other processes are this one. Examples have no other program that tests could start.
+/// Not a test of its own: child processes run it. A binary crate has no other program that its unit
+/// tests can start.
 #[tokio::test]
 async fn process() {
     let Ok(arguments) = env::var(ARGUMENTS) else {
@@ -49,13 +50,13 @@ impl Process {
         Self(child)
     }
 
-    /// Waits for its end, and returns what it printed as JSON.
+    /// Waits for the process to end, and returns the JSON that it printed.
     fn json(mut self) -> Value {
         let mut text = String::new();
         let mut stdout = self.0.stdout.take().unwrap();
         stdout.read_to_string(&mut text).unwrap();
         assert!(self.0.wait().unwrap().success(), "{text}");
-        // Beside it stands what a test prints.
+        // The output of the test harness surrounds it.
         let line = text.lines().find_map(|line| Some(&line[line.find('{')?..]));
         serde_json::from_str(line.unwrap()).unwrap()
     }
@@ -68,7 +69,7 @@ impl Drop for Process {
     }
 }
 
-/// Reads the next address that a server says it listens at.
+/// Reads the next address on which a server listens.
 fn address(lines: &mut BufReader<ChildStderr>) -> String {
     for line in lines.lines() {
         let line = line.unwrap();
@@ -77,11 +78,11 @@ fn address(lines: &mut BufReader<ChildStderr>) -> String {
             return address.to_owned();
         }
     }
-    panic!("it said no address");
+    panic!("the server printed no address");
 }
 
 #[test]
-fn servers_and_companies_are_processes() {
+fn servers_and_companies_run_as_processes() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     let id = |role| keys::server(folder.path(), role).unwrap().to_string();
@@ -177,7 +178,7 @@ fn servers_and_companies_are_processes() {
 
 fn make_keys(folder: &Path, companies: usize) {
     keys::make(folder, companies).unwrap();
-    // Again, to no effect.
+    // Creating keys again changes nothing.
     let before = keys::server(folder, transpute::Role::Garbler).unwrap();
     keys::make(folder, companies).unwrap();
     let after = keys::server(folder, transpute::Role::Garbler).unwrap();

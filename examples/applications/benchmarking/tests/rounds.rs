@@ -1,29 +1,29 @@
-//! Rounds of honest parties.
+//! Tests of rounds between honest parties.
 
 use std::{sync::Arc, time::Duration};
 
 use transpute::{Fingerprint, Identity, Role, transport::Security};
 use transpute_examples::causes;
 
-use super::stage::{LONG, Stage, limits, plan};
+use super::setup::{LONG, Setup, limits, plan};
 use crate::{
-    crowd::Order,
     demo,
     failure::Failure,
     round::{Members, RoundId},
-    server::{Limits, Server},
+    server::{Server, Timeouts},
+    simulation::Order,
     statistics::Statistics,
     transports,
-    wire::{Message, Refusal, Terms, send},
+    wire::{Message, Refusal, RoundParameters, send},
 };
 
 #[tokio::test]
-async fn companies_learn_statistics_concurrently_and_in_turn() {
+async fn companies_learn_statistics_in_either_order() {
     let figures = [31, 41, 59, 26, 53, 58, 97];
     for (order, transport) in [(Order::Concurrent, "quic"), (Order::Sequential, "tcp")] {
-        // Every company's results are compared within.
-        let (played, servers) = demo::run(&figures, order, transport).await.unwrap();
-        assert_eq!(played.statistics, Statistics::of(&figures));
+        // The simulation compares the results of every company.
+        let (simulated, servers) = demo::run(&figures, order, transport).await.unwrap();
+        assert_eq!(simulated.statistics, Statistics::of(&figures));
         for server in servers {
             assert!(server.prepared);
             assert_eq!(server.companies, 7);
@@ -31,34 +31,34 @@ async fn companies_learn_statistics_concurrently_and_in_turn() {
     }
 }
 
-/// These wait for their deadlines at the same time.
+/// These tests wait for their deadlines at the same time.
 #[tokio::test]
 async fn rounds_end_at_the_deadline() {
     tokio::join!(
-        who_does_not_come_is_left_out_at_the_deadline(),
-        a_handful_that_is_too_small_learns_nothing(),
+        absent_companies_are_left_out_at_the_deadline(),
+        too_few_companies_learn_nothing(),
     );
 }
 
-async fn who_does_not_come_is_left_out_at_the_deadline() {
-    let mut stage = Stage::new(6, None, limits(Duration::from_secs(4))).await;
+async fn absent_companies_are_left_out_at_the_deadline() {
+    let mut setup = Setup::new(6, None, limits(Duration::from_secs(4))).await;
     let figures = [10, 20, 40, 1000];
     let playing: Vec<_> = (figures.iter().enumerate())
-        .map(|(number, &figure)| stage.honest(number, figure))
+        .map(|(number, &figure)| setup.honest(number, figure))
         .collect();
     for company in playing {
         let learnt = company.await.unwrap().unwrap();
         assert_eq!(learnt, Statistics::of(&figures));
     }
-    for server in stage.end().await {
+    for server in setup.end().await {
         let report = server.unwrap();
         assert_eq!((report.companies, report.prepared), (4, false));
     }
 }
 
-async fn a_handful_that_is_too_small_learns_nothing() {
-    let mut stage = Stage::new(6, Some(4), limits(Duration::from_secs(4))).await;
-    let playing: Vec<_> = (0..3).map(|number| stage.honest(number, 7)).collect();
+async fn too_few_companies_learn_nothing() {
+    let mut setup = Setup::new(6, Some(4), limits(Duration::from_secs(4))).await;
+    let playing: Vec<_> = (0..3).map(|number| setup.honest(number, 7)).collect();
     for company in playing {
         let failure = company.await.unwrap().unwrap_err();
         assert!(
@@ -72,7 +72,7 @@ async fn a_handful_that_is_too_small_learns_nothing() {
             "{failure}"
         );
     }
-    let [garbler, evaluator] = stage.end().await;
+    let [garbler, evaluator] = setup.end().await;
     assert!(matches!(
         garbler,
         Err(Failure::Refused {
@@ -82,23 +82,26 @@ async fn a_handful_that_is_too_small_learns_nothing() {
     ));
     assert!(matches!(
         evaluator,
-        Err(Failure::TooFew { got: 3, least: 4 })
+        Err(Failure::TooFew {
+            got: 3,
+            min_companies: 4
+        })
     ));
 }
 
 #[tokio::test]
-async fn servers_that_were_told_different_things_do_not_compute() {
+async fn servers_with_different_parameters_do_not_compute() {
     let keys = || Arc::new(Identity::generate().unwrap());
     let (garbler, evaluator) = (keys(), keys());
     let print = |byte| Fingerprint::from([byte; 32]);
     let members = |last| Members::new([1, 2, 3, last].map(print)).unwrap();
-    type Change = fn(&mut crate::server::Plan);
+    type Change = fn(&mut crate::server::ServerConfig);
     let changes: [(Change, &str); 3] = [
         (
             |plan| plan.round = "another".into(),
             "another name of the round",
         ),
-        (|plan| plan.least = Some(4), "at least"),
+        (|plan| plan.min_companies = Some(4), "a minimum"),
         (|_| {}, "another list"),
     ];
     for (change, message) in changes {
@@ -120,13 +123,13 @@ async fn servers_that_were_told_different_things_do_not_compute() {
 }
 
 #[tokio::test]
-async fn plans_that_make_no_sense_are_refused() {
+async fn invalid_configurations_are_refused() {
     let keys = || Arc::new(Identity::generate().unwrap());
     let (own, other) = (keys(), keys());
     let print = |byte| Fingerprint::from([byte; 32]);
     let members = Members::new([1, 2, 3].map(print)).unwrap();
     let known = Members::new([print(1), print(2), other.fingerprint()]).unwrap();
-    let limits = Limits::of(LONG);
+    let limits = Timeouts::of(LONG);
     for (plan, message) in [
         (
             plan(&members, Some(2), limits)(Role::Garbler, &own, &other),
@@ -154,9 +157,9 @@ async fn plans_that_make_no_sense_are_refused() {
     }
 }
 
-/// The evaluator's server says who takes part, but not whatever it likes.
+/// The evaluator's server chooses the companies, but the garbler's checks the choice.
 #[tokio::test]
-async fn the_garblers_server_refuses_companies_that_are_too_few_or_unknown() {
+async fn the_garbler_refuses_too_few_or_unknown_companies() {
     for (said, message) in [
         (vec![0b0011], "2 companies reached both servers"),
         (vec![0b0111], "have not uploaded here"),
@@ -179,13 +182,13 @@ async fn the_garblers_server_refuses_companies_that_are_too_few_or_unknown() {
         let transport = transports::named("tcp").unwrap();
         let link = transport.connect(&address, &security).await.unwrap();
         let (_reader, mut writer) = link.into_parts();
-        let terms = Terms {
+        let parameters = RoundParameters {
             round: round.unwrap(),
             members: members.digest(),
             companies: 4,
-            least: 3,
+            min_companies: 3,
         };
-        for message in [Message::Terms(terms), Message::Taken(said)] {
+        for message in [Message::Parameters(parameters), Message::Taken(said)] {
             send(&mut writer, &message).await.unwrap();
         }
         let failure = running.await.unwrap().unwrap_err();
@@ -194,7 +197,7 @@ async fn the_garblers_server_refuses_companies_that_are_too_few_or_unknown() {
 }
 
 #[tokio::test]
-async fn a_server_that_stays_alone_gives_up_at_the_deadline() {
+async fn a_server_without_its_peer_gives_up_at_the_deadline() {
     let keys = || Arc::new(Identity::generate().unwrap());
     let (own, other) = (keys(), keys());
     let members = Members::new([1, 2, 3].map(|byte| Fingerprint::from([byte; 32]))).unwrap();

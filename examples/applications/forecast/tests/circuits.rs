@@ -1,4 +1,4 @@
-//! The circuits, evaluated without garbling.
+//! Tests of the circuits, evaluated without garbling.
 
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 use transpute::{Bits, Circuit};
@@ -44,7 +44,7 @@ fn divide(
 }
 
 #[test]
-fn division_of_every_width_is_that_of_integers() {
+fn division_of_every_width_equals_integer_division() {
     for width in WIDTHS {
         for signed in [false, true] {
             let shape = Division::of_width(width, signed);
@@ -59,7 +59,7 @@ fn division_of_every_width_is_that_of_integers() {
 }
 
 #[test]
-fn division_of_small_numbers_is_right_for_all_of_them() {
+fn division_of_small_numbers_is_exhaustively_correct() {
     for (dividend, divisor, fraction) in [(3, 3, 3), (2, 4, 1), (4, 2, 0), (4, 3, 5), (2, 5, 0)] {
         for signed in [false, true] {
             let shape = Division {
@@ -81,7 +81,7 @@ fn division_of_small_numbers_is_right_for_all_of_them() {
     }
 }
 
-/// Nothing of the dividend may show where there is no quotient.
+/// The outputs must not depend on the dividend if the divisor is 0.
 #[test]
 fn the_divisor_zero_gives_the_same_outputs_for_every_dividend() {
     for signed in [false, true] {
@@ -97,7 +97,7 @@ fn the_divisor_zero_gives_the_same_outputs_for_every_dividend() {
     }
 }
 
-/// The sign of a divisor may not show in a quotient of 0.
+/// The sign of the divisor must not show in a quotient of 0.
 #[test]
 fn zero_has_one_sign() {
     let shape = Division::of_width(8, true);
@@ -115,7 +115,7 @@ fn zero_has_one_sign() {
 }
 
 #[test]
-fn multiplication_of_every_width_is_that_of_integers() {
+fn multiplication_of_every_width_equals_integer_multiplication() {
     for width in WIDTHS {
         for signed in [false, true] {
             let shape = Division::of_width(width, signed);
@@ -150,9 +150,9 @@ fn significant_bits_are_counted() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Weights with which the sum comes near its bounds, and with which there is none.
+    /// Includes weights with which the sum is near its bounds, and weights that are all 0.
     #[test]
-    fn weighted_averages_are_those_of_integers(
+    fn weighted_averages_equal_integer_arithmetic(
         values in vec(any::<i16>(), 1..6),
         shares in vec(any::<u32>(), 10),
         weights in vec(prop_oneof![Just(0_u8), Just(255), any::<u8>()], 5),

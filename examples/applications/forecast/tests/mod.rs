@@ -1,9 +1,9 @@
-//! Every way to divide, beside division in the clear.
+//! Tests of every approach, compared with integer division.
 
+mod adversarial;
 mod circuits;
 mod programs;
 mod protocols;
-mod strangers;
 
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ use crate::{
 #[path = "../../../processes.rs"]
 mod processes;
 
-/// No test: the process that others start.
+/// Not a test of its own: the other tests start it as a process.
 #[test]
 #[ignore = "child of two_processes_divide_in_every_way"]
 fn party_process() {
@@ -30,12 +30,12 @@ fn in_the_clear(division: &Division, dividend: &Integer, divisor: &Integer) -> Q
     }
 }
 
-/// Numbers of a width: any, few bits, 0, and the extremes.
+/// Numbers of a width: random ones of any length, 0 and the extremes.
 fn number(width: usize, signed: bool) -> impl Strategy<Value = Integer> {
     let random = (any::<[u128; 2]>(), 0..=width).prop_map(|(words, bits)| {
         let low = Integer::new(false, &words[0].into());
         let high = Integer::new(false, &words[1].into());
-        // Of every length, not only of nearly all the bits.
+        // Numbers of every length, not only of nearly the full width.
         low.plus(&high.shifted_left(128))
             .shifted_right(to_u32(256 - bits))
     });

@@ -1,4 +1,4 @@
-//! The program, as it is run.
+//! Tests of the program: both parties as processes and in one process.
 
 use std::error::Error;
 
@@ -11,15 +11,15 @@ use super::{
 };
 use crate::args::Args;
 
-/// Runs the program in this process and prints what it says.
+/// Runs the program in this process and prints its output.
 pub(super) async fn run(arguments: Vec<String>) -> Result<(), Box<dyn Error>> {
-    for line in said(&arguments).await? {
+    for line in output(&arguments).await? {
         println!("{line}");
     }
     Ok(())
 }
 
-async fn said<T: AsRef<str>>(arguments: &[T]) -> Result<Vec<String>, Box<dyn Error>> {
+async fn output<T: AsRef<str>>(arguments: &[T]) -> Result<Vec<String>, Box<dyn Error>> {
     let arguments = arguments.iter().map(AsRef::as_ref);
     crate::run(Args::try_parse_from(
         ["forecast"].into_iter().chain(arguments),
@@ -27,9 +27,9 @@ async fn said<T: AsRef<str>>(arguments: &[T]) -> Result<Vec<String>, Box<dyn Err
     .await
 }
 
-/// Runs both parties here and returns what both say that the result is.
+/// Runs both parties in this process and returns the result that both report.
 fn value(arguments: &[&str]) -> String {
-    let lines = block_on(said(&[arguments, &["--json"]].concat())).unwrap();
+    let lines = block_on(output(&[arguments, &["--json"]].concat())).unwrap();
     assert_eq!(lines.len(), 2);
     let [one, other] = [0, 1].map(|i| serde_json::from_str::<Value>(&lines[i]).unwrap());
     assert_eq!(one["value"], other["value"]);
@@ -38,7 +38,7 @@ fn value(arguments: &[&str]) -> String {
 }
 
 fn refusal(arguments: &[&str]) -> String {
-    block_on(said(arguments)).unwrap_err().to_string()
+    block_on(output(arguments)).unwrap_err().to_string()
 }
 
 #[test]
@@ -72,23 +72,23 @@ fn two_processes_divide_in_every_way() {
         for (first, second) in [(&garbler, &evaluator), (&evaluator, &garbler)] {
             for ended in keys.meet(first, second) {
                 assert!(ended.status.success(), "{}", ended.stderr);
-                let said = ended.json();
-                let quotient: i64 = said["quotient"].as_str().unwrap().parse().unwrap();
+                let output = ended.json();
+                let quotient: i64 = output["quotient"].as_str().unwrap().parse().unwrap();
                 assert!(
                     (quotient - (-25 << 16)).abs() <= i64::from(approach == "newton"),
-                    "{said}"
+                    "{output}"
                 );
-                assert_eq!(said["approach"], approach);
-                assert!(said["bytes"]["sent"].as_u64().unwrap() > 100, "{said}");
-                let seconds = |name: &str| said["seconds"][name].as_f64().unwrap();
-                assert!(seconds("total") >= seconds("online"), "{said}");
+                assert_eq!(output["approach"], approach);
+                assert!(output["bytes"]["sent"].as_u64().unwrap() > 100, "{output}");
+                let seconds = |name: &str| output["seconds"][name].as_f64().unwrap();
+                assert!(seconds("total") >= seconds("online"), "{output}");
             }
         }
     }
 }
 
 #[test]
-fn processes_that_were_told_different_things_fail_both() {
+fn both_processes_fail_if_their_parameters_differ() {
     let keys = Keys::new();
     for approach in ["circuit", "fast"] {
         let arguments = |role, width| {
@@ -109,7 +109,7 @@ fn processes_that_were_told_different_things_fail_both() {
             ]
         };
         for ended in keys.meet(&arguments("garbler", "16"), &arguments("evaluator", "17")) {
-            // Panics unless the party failed and said why.
+            // Panics unless the party failed with a message.
             ended.complaint();
         }
     }
@@ -126,7 +126,7 @@ fn series_are_split_and_averaged() {
         let arguments = [
             "split", "--width", "12", "--signed", "--values", from, "--out", one, other,
         ];
-        block_on(said(&arguments)).unwrap();
+        block_on(output(&arguments)).unwrap();
     };
     split(&series, &a, &b);
     split(&weights, &v, &w);
@@ -179,14 +179,14 @@ fn series_are_split_and_averaged() {
 }
 
 #[test]
-fn two_processes_average_with_weights_that_neither_knows() {
+fn two_processes_average_with_split_weights() {
     let keys = Keys::new();
     let file = |name: &str, content: &str| {
         let path = keys.file(name);
         std::fs::write(&path, content).unwrap();
         text(&path)
     };
-    // 10, 20 and 40 with the weights 1, 0 and 3.
+    // The values are 10, 20 and 40, the weights 1, 0 and 3.
     let parties = [
         (
             "garbler",
@@ -224,8 +224,8 @@ fn two_processes_average_with_weights_that_neither_knows() {
 }
 
 #[test]
-fn tables_stand_beside_those_of_the_paper() {
-    let lines = block_on(said(&["gates", "--json"])).unwrap();
+fn gates_are_listed_with_those_of_the_paper() {
+    let lines = block_on(output(&["gates", "--json"])).unwrap();
     let tables: Value = serde_json::from_str(&lines[0]).unwrap();
     let line = |table: &str, width: u64| {
         let lines = tables[table].as_array().unwrap().iter();
@@ -239,7 +239,7 @@ fn tables_stand_beside_those_of_the_paper() {
     assert_eq!(line("division", 28)["paper"], 16_665);
     assert!(line("division", 128)["paper"].is_null());
     assert!(line("division", 128)["signed"]["and"].as_u64().unwrap() > 20_000);
-    let text = block_on(said(&["gates"])).unwrap();
+    let text = block_on(output(&["gates"])).unwrap();
     assert_eq!(
         text.iter()
             .filter(|line| line.trim_start().starts_with("128 "))
@@ -249,11 +249,11 @@ fn tables_stand_beside_those_of_the_paper() {
 }
 
 #[test]
-fn senseless_arguments_are_refused() {
+fn invalid_arguments_are_rejected() {
     for (arguments, fragment) in [
         (
             &["divide", "--dividend", "1", "--divisor", "2"][..],
-            "wanted twice",
+            "twice without --role",
         ),
         (
             &["divide", "--width", "1", "--sample", "small"],
@@ -265,7 +265,7 @@ fn senseless_arguments_are_refused() {
         ),
         (
             &["divide", "--dividend", "x", "--divisor", "1"],
-            "no whole number",
+            "expected a whole number",
         ),
         (&["divide"], "--sample"),
         (
@@ -294,7 +294,7 @@ fn senseless_arguments_are_refused() {
                 "--width",
                 "256",
             ],
-            "needs 1",
+            "a key of at least 1040 bits",
         ),
         (
             &["average", "--values", "no such file", "--values", "x"],

@@ -1,4 +1,5 @@
-//! The baseline protocols between two parties of this process, with keys that are too short to be secure.
+//! Tests of the baseline protocols between two parties in this process. Keys are short for speed
+//! and not secure.
 
 use proptest::{prelude::*, test_runner::TestRunner};
 use tokio::io::{DuplexStream, duplex};
@@ -18,7 +19,7 @@ use crate::{
     wire::ProtocolError,
 };
 
-/// Makes a link of one end of a pipe.
+/// Returns a link over one end of a pipe.
 pub(super) fn link(stream: DuplexStream) -> Link {
     let info = LinkInfo {
         transport: "pipe",
@@ -42,7 +43,7 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime.enable_all().build().unwrap().block_on(future)
 }
 
-/// Runs both parties; shares are the garbler's and the evaluator's.
+/// Runs both parties with the garbler's and the evaluator's shares.
 fn run(task: Task, shares: [Shares; 2]) -> Result<[Finished; 2], ProtocolError> {
     let (one, other) = duplex(1 << 16);
     let [garblers, evaluators] = shares;
@@ -73,7 +74,7 @@ pub(super) fn task(approach: Approach, division: Division) -> Task {
     }
 }
 
-/// Compares a quotient of both parties with the true one, which it may differ from by `slack`.
+/// Compares both parties' quotients with the exact one, with a tolerance of `slack`.
 fn check(task: Task, numbers: [Integer; 2], shares: [Shares; 2], slack: i128) {
     let [x, y] = numbers;
     let [garbler, evaluator] = run(task, shares).unwrap();
@@ -109,12 +110,12 @@ fn for_divisions(approach: Approach, slack: i128, cases: impl Fn(usize) -> u32) 
 }
 
 #[test]
-fn fast_division_is_that_of_integers() {
+fn fast_division_equals_integer_division() {
     for_divisions(Approach::Fast, 0, |_| 12);
 }
 
 #[test]
-fn newton_division_is_off_by_one_in_the_last_bit_at_most() {
+fn newton_division_is_off_by_at_most_one() {
     for_divisions(Approach::Newton, 1, |width| if width > 48 { 2 } else { 5 });
 }
 
@@ -138,7 +139,7 @@ fn extremes_and_zeros_are_divided() {
 }
 
 #[test]
-fn shapes_other_than_squares_are_divided() {
+fn different_widths_are_divided() {
     for approach in [Approach::Fast, Approach::Newton] {
         for (dividend, divisor, fraction) in [(12, 4, 16), (20, 9, 0), (6, 11, 3)] {
             let division = Division {
@@ -169,7 +170,7 @@ fn iterations_follow_the_logarithm_of_the_width() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn short_keys_and_long_shares_are_rejected() {
     let division = Division::of_width(32, false);
     let shares = || {
         split(

@@ -1,4 +1,4 @@
-//! Files: what is read back, and what is refused.
+//! Tests of files of tables and their errors.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::{
 
 proptest! {
     #[test]
-    fn shares_make_up_the_answers_and_come_back_from_files(
+    fn shares_combine_to_the_answers_and_are_read_from_files(
         columns in 1_usize..5,
         width in 1_u32..=32,
         cells in vec(any::<u32>(), 5..40),
@@ -35,7 +35,7 @@ proptest! {
     }
 }
 
-/// Writes a file and returns what is said of it as a file of shares, without its folder.
+/// Returns the error of a file of shares with this content, without the path of its folder.
 fn complaint(content: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("s");
@@ -47,7 +47,7 @@ fn complaint(content: &[u8]) -> String {
 }
 
 #[test]
-fn a_file_that_holds_no_shares_is_refused_with_its_line() {
+fn an_invalid_file_of_shares_is_rejected_with_its_line() {
     let head = "transpute-shares 1 table=0123456789abcdef columns=2 width=3\n";
     let header = "s:1: expected the first line of a file of shares";
     for (content, expected) in [
@@ -77,15 +77,9 @@ fn a_file_that_holds_no_shares_is_refused_with_its_line() {
             "s:1: width is \"33\"; expected a number of bits from 1 to 32",
         ),
         (head.replace("=3", "=99999999999999999999"), "s:1: width is"),
-        (head.to_owned(), "s: it has no rows"),
-        (
-            format!("{head}1,2\n1\n"),
-            "s:3: 1 cells where the lines before have 2",
-        ),
-        (
-            format!("{head}1,2,3\n"),
-            "s:2: 3 cells where the lines before have 2",
-        ),
+        (head.to_owned(), "s: no rows"),
+        (format!("{head}1,2\n1\n"), "s:3: expected 2 cells, found 1"),
+        (format!("{head}1,2,3\n"), "s:2: expected 2 cells, found 3"),
         (format!("{head}1,2\n\n"), "s:3: \"\" is not a number"),
         (format!("{head}1,x\n"), "s:2: \"x\" is not a number"),
         (format!("{head}1,-1\n"), "s:2: \"-1\" is not a number"),
@@ -108,7 +102,10 @@ fn a_file_that_holds_no_shares_is_refused_with_its_line() {
         ),
     ] {
         let said = complaint(content.as_bytes());
-        assert!(said.starts_with(expected), "{said:?} is not {expected:?}");
+        assert!(
+            said.starts_with(expected),
+            "expected {expected:?}, found {said:?}"
+        );
         assert!(!said.contains('\n'));
     }
     assert_eq!(complaint(b"\xff\xfe\n"), "s:1: not a line of text");
@@ -121,7 +118,7 @@ fn a_file_that_holds_no_shares_is_refused_with_its_line() {
 }
 
 #[test]
-fn plain_answers_are_read_with_names_and_without() {
+fn plain_answers_are_read_with_or_without_names() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.csv");
     let read = |content: &str| {
@@ -139,7 +136,7 @@ fn plain_answers_are_read_with_names_and_without() {
     assert_eq!(read("0,1\n4, 2\r\n").unwrap(), two);
     assert_eq!(
         read("age,\"income, net\"\n0,1\n").unwrap_err(),
-        "a.csv:2: 2 cells where the lines before have 3"
+        "a.csv:2: expected 3 cells, found 2"
     );
     assert_eq!(read("age,income\n0,1\n4,2").unwrap(), two);
     assert_eq!(read("0,1\n5,2\n").unwrap_err(), "a.csv:2: 5 is not below 5");
@@ -147,15 +144,15 @@ fn plain_answers_are_read_with_names_and_without() {
         read("age,income\n0,1\n0,7\n").unwrap_err(),
         "a.csv:3: 7 is not below 5"
     );
-    assert_eq!(read("age,income\n").unwrap_err(), "a.csv: it has no rows");
-    assert_eq!(read("").unwrap_err(), "a.csv: it has no rows");
+    assert_eq!(read("age,income\n").unwrap_err(), "a.csv: no rows");
+    assert_eq!(read("").unwrap_err(), "a.csv: no rows");
     let made = generate::answers(10, 3, 5, 1).unwrap();
     write_answers(&file, &made).unwrap();
     assert_eq!(read_answers(&file, 3, 5).unwrap(), made);
 }
 
 #[test]
-fn a_seed_makes_the_same_data() {
+fn a_seed_gives_the_same_data() {
     let make = |seed| {
         (
             generate::answers(50, 4, 5, seed).unwrap(),

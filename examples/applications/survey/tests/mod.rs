@@ -1,4 +1,4 @@
-//! Both parties, as processes and in one, beside the same in the clear.
+//! Tests of the circuits, the files and both servers, compared with plain computations.
 
 mod circuits;
 mod files;
@@ -12,7 +12,7 @@ use clap::Parser;
 
 use crate::{Cli, table::Table};
 
-/// No test: the process that others start.
+/// Not a test of its own: the other tests start it as a process.
 #[test]
 #[ignore = "child of two_processes_count_histograms"]
 fn party_process() {

@@ -1,4 +1,4 @@
-//! Two servers, most of them as processes.
+//! Tests of two servers, most of them as processes.
 
 use std::fs;
 
@@ -10,12 +10,12 @@ use super::{
 };
 use crate::{
     file::{Shares, read_answers},
-    histogram::Bars,
+    histogram::Bins,
     tally,
 };
 
 #[test]
-fn what_is_sent_is_what_a_workload_says() {
+fn the_traffic_is_that_of_the_workload() {
     let keys = Keys::new();
     let plain = text(&keys.file("answers.csv"));
     survey(&["generate", &plain, "--rows", "900", "--columns", "4"]).unwrap();
@@ -27,18 +27,20 @@ fn what_is_sent_is_what_a_workload_says() {
         &["--choices", "5", "--transport", "tcp", "--json"],
     );
     let [garbler, evaluator] = ended.each_ref().map(Ended::json);
-    let bars = Bars::choices(5, 3).unwrap();
-    let party = tally::party(Role::Garbler, tally::program(&bars, 900).unwrap(), 4);
+    let bins = Bins::choices(5, 3).unwrap();
+    let party = tally::party(Role::Garbler, tally::program(&bins, 900).unwrap(), 4);
     let computation = party.computation(End::Listener).unwrap();
     let expected = computation.traffic();
     let sent = |said: &serde_json::Value| said["frame_bytes_sent"].as_u64().unwrap();
     let (garbler, evaluator) = (sent(&garbler), sent(&evaluator));
-    // The garbler answers fewer transfers if they are asked for before it has made their labels, so its bytes depend on timing.
+    // The number of transfers that the garbler answers, and so its bytes, depend on when the
+    // evaluator asks for them.
     assert!(
         (expected.min_garbler_bytes..=expected.max_garbler_bytes).contains(&garbler),
         "{expected:?}, {garbler} sent"
     );
-    // The evaluator chooses the extension by the path that it measures, and with it the length of its requests.
+    // The evaluator chooses the OT extension by the measured path, and that determines the length
+    // of its requests.
     let off = evaluator.abs_diff(expected.evaluator_bytes);
     assert!(
         off * 20 < garbler + evaluator,
@@ -46,11 +48,11 @@ fn what_is_sent_is_what_a_workload_says() {
     );
 }
 
-/// docs/selection.md works a plan of the survey: by what its circuit is today.
+/// Compares the plan of the survey in docs/selection.md with its circuit.
 #[test]
-fn the_survey_that_is_planned_in_the_documents_is_this_one() {
-    let bars = Bars::choices(5, 3).unwrap();
-    let party = tally::party(Role::Garbler, tally::program(&bars, 5000).unwrap(), 20);
+fn the_documented_plan_matches_the_circuit() {
+    let bins = Bins::choices(5, 3).unwrap();
+    let party = tally::party(Role::Garbler, tally::program(&bins, 5000).unwrap(), 20);
     let workload = party.workload(End::Listener).unwrap();
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/selection.md");
     let page = fs::read_to_string(page).unwrap();
@@ -63,7 +65,7 @@ fn the_survey_that_is_planned_in_the_documents_is_this_one() {
     assert_eq!(planned["flights"], workload.flights);
 }
 
-/// Lets both servers compute with the shares of a file, the garbler listening.
+/// Runs both servers with the shares of a table. The garbler listens.
 fn meet(keys: &Keys, command: &str, plain: &str, flags: &[&str]) -> [Ended; 2] {
     let files = [format!("{plain}.a"), format!("{plain}.b")];
     let arguments = |file, role| [&[command, file, "--role", role], flags].concat();
@@ -104,18 +106,18 @@ fn two_processes_count_histograms() {
         (&garbler["correct"], &garbler["variant"]),
         (&true.into(), &"range".into())
     );
-    let bars = Bars::ranges(vec![51, 102, 153, 204], 8).unwrap();
+    let bins = Bins::ranges(vec![51, 102, 153, 204], 8).unwrap();
     let answers = read_answers(plain.as_ref(), 8, 256).unwrap();
     let expected: Vec<Vec<u64>> = (0..3)
-        .map(|question| bars.plain(&answers, question))
+        .map(|question| bins.plain(&answers, question))
         .collect();
     assert_eq!(
         garbler["histograms"],
         serde_json::to_value(expected).unwrap()
     );
-    // A party's shares alone say nothing: they are no answers that give these histograms.
+    // One party's shares alone give a different histogram.
     let alone = Shares::open(format!("{plain}.a").as_ref()).unwrap();
-    assert_ne!(bars.plain(&alone.table, 0), bars.plain(&answers, 0));
+    assert_ne!(bins.plain(&alone.table, 0), bins.plain(&answers, 0));
 }
 
 #[test]
@@ -144,7 +146,7 @@ fn two_processes_find_frequent_itemsets() {
         let (garbler, evaluator) = (garbler.json(), evaluator.json());
         assert_eq!(garbler["frequent"], evaluator["frequent"]);
         assert_eq!(garbler["correct"], true);
-        // It is no trial where nothing is found, or nothing larger.
+        // The trial needs sets of more than one size.
         let sizes: Vec<usize> = (garbler["frequent"].as_array().unwrap().iter())
             .map(|one| one["items"].as_array().unwrap().len())
             .collect();
@@ -154,20 +156,23 @@ fn two_processes_find_frequent_itemsets() {
 }
 
 #[test]
-fn shares_of_different_tables_are_noticed() {
+fn shares_of_different_tables_are_detected() {
     let keys = Keys::new();
     let plain = text(&keys.file("answers.csv"));
     survey(&["generate", &plain, "--rows", "20", "--columns", "2"]).unwrap();
     survey(&["split", &plain]).unwrap();
     let first = format!("{plain}.a");
-    // Shared anew, the other half is of another table.
+    // Splitting again gives shares with another table number.
     survey(&["split", &plain, "--one", &text(&keys.file("new.a"))]).unwrap();
     let said = survey(&["histogram", &first, &format!("{plain}.b"), "--choices", "5"]);
-    assert_eq!(said.unwrap_err(), "the peer's shares are of another table");
+    assert_eq!(
+        said.unwrap_err(),
+        "the peer has shares of a different table"
+    );
 }
 
 #[test]
-fn servers_that_do_not_count_the_same_say_so() {
+fn servers_with_different_thresholds_fail() {
     let keys = Keys::new();
     let plain = text(&keys.file("baskets.csv"));
     survey(&[
@@ -201,7 +206,7 @@ fn servers_that_do_not_count_the_same_say_so() {
 }
 
 #[test]
-fn what_cannot_be_counted_is_said_in_a_line() {
+fn invalid_arguments_are_reported_on_one_line() {
     let keys = Keys::new();
     let plain = text(&keys.file("answers.csv"));
     let (one, other) = (format!("{plain}.a"), format!("{plain}.b"));
@@ -210,19 +215,19 @@ fn what_cannot_be_counted_is_said_in_a_line() {
     for (arguments, expected) in [
         (
             &["histogram", &one, &other, "--choices", "9"][..],
-            "answers of 9 choices are shared in 4 bits; these have 3",
+            "expected shares of 4 bits for 9 choices, found 3",
         ),
         (
             &["histogram", &one, &other, "--bounds", "8"],
-            "bounds must rise",
+            "bounds must be ascending",
         ),
         (
             &["histogram", &one, "--choices", "5"],
-            "two parties have two files of shares",
+            "expected two files of shares",
         ),
         (
             &["itemsets", &one, &other, "--support", "3"],
-            "transactions are shared in 1 bit for each item, not 3",
+            "expected shares of 1 bit per item, found 3",
         ),
         (
             &["histogram", &plain, &other, "--choices", "5"],
@@ -230,7 +235,7 @@ fn what_cannot_be_counted_is_said_in_a_line() {
         ),
         (
             &["generate", &plain, "--rows", "99999999999"],
-            "1999999999980 cells; a table has at most",
+            "found 1999999999980",
         ),
         (
             &["workload", "--rows", "16777216", "--choices", "5"],
@@ -244,7 +249,7 @@ fn what_cannot_be_counted_is_said_in_a_line() {
         let said = survey(arguments).unwrap_err();
         assert!(said.contains(expected), "{said}");
     }
-    let wrong = "histograms are not those of the plain answers";
+    let wrong = "histograms differ from those of the plain answers";
     let others = text(&keys.file("others.csv"));
     survey(&[
         "generate",

@@ -1,4 +1,4 @@
-//! The digest, and programs that break an invariant.
+//! Tests of the digest, and of programs that break an invariant.
 
 use super::{bit, program};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 type Change = fn(&mut Program);
 type Expected = fn(&ProgramError) -> bool;
 
-/// A program with gates of both kinds, an inversion and a constant output.
+/// Returns a program with gates of both kinds, an inversion and a constant output.
 fn sample() -> Program {
     use Op::*;
     let gates = [
@@ -23,9 +23,9 @@ fn sample() -> Program {
 }
 
 #[test]
-fn the_digest_is_that_of_the_documented_encoding() {
-    // Computed by other means from the words 2 1 1, 1 3, 4, 4 and 10 5 4 5, 2 and 0 0, 1 1, 3 and three times a, b,
-    // out (0 inverted, 1, 2; 2, 1, 3; 3, 0, 1), 6, 2, 2^32 - 1.
+fn the_digest_matches_the_documented_encoding() {
+    // Computed independently from the documented words: 2 1 1, 1 3, 4, 4 and 10 5 4 5, 2 and 0 0, 1
+    // 1, 3 and three times a, b, out (0 inverted, 1, 2; 2, 1, 3; 3, 0, 1), 6, 2, 2^32 - 1.
     let hex: String = sample()
         .digest()
         .iter()
@@ -63,7 +63,7 @@ fn the_digest_covers_everything() {
 }
 
 #[test]
-fn broken_programs_are_found_out() {
+fn every_broken_invariant_is_detected() {
     use ProgramError::*;
     let and = BatchKind::And;
     assert_eq!(
@@ -272,7 +272,7 @@ fn broken_programs_are_found_out() {
 }
 
 #[test]
-fn gates_may_not_write_what_their_batch_reads_or_writes() {
+fn dependent_gates_in_a_batch_are_detected() {
     let gate = |a, b, out| ProgramGate { a, b, out };
     for (gates, expected) in [
         ([gate(0, 1, 2), gate(0, 1, 3)], Ok(())),

@@ -1,4 +1,4 @@
-//! Compilation.
+//! Tests of compilation.
 
 mod check;
 
@@ -23,7 +23,7 @@ fn assert_same(circuit: &Circuit, program: &Program, seed: u64) {
 
 proptest! {
     #[test]
-    fn programs_compute_what_their_circuits_do(
+    fn programs_and_their_circuits_compute_the_same(
         seed: u64,
         input_widths in prop::collection::vec(0..20_u32, 0..4),
         output_widths in prop::collection::vec(0..20_u32, 0..4),
@@ -37,7 +37,7 @@ proptest! {
     }
 }
 
-/// Compiles a circuit over two input bits, wires 0 and 1.
+/// Compiles a circuit with two input bits, wires 0 and 1.
 fn program(gates: &[(Op, u32, u32)], outputs: &[u32]) -> Program {
     let gates = gates.iter().map(|&(op, a, b)| Gate { op, a, b });
     let circuit = Circuit::new(
@@ -57,9 +57,9 @@ fn bit(slot: u32, invert: bool) -> OutputBit {
 }
 
 #[test]
-fn gates_that_need_no_gate_fold() {
+fn constants_copies_and_negations_fold() {
     use {Op::*, OutputBit::Constant};
-    // Gates 2 and 3 are constants, 4 the negation of input 0 and 5 a copy of it.
+    // Wires 2 and 3 are constants, wire 4 is the negation of input 0, and wire 5 a copy of it.
     let base = [(Zero, 0, 0), (One, 0, 0), (Not, 0, 0), (Copy, 0, 0)];
     for (gate, expected) in [
         ((Xor, 0, 0), Constant(false)),
@@ -90,7 +90,7 @@ fn gates_that_need_no_gate_fold() {
             assert_eq!(program.loads(), [], "{gate:?}");
             continue;
         };
-        // Written above as the input bit, which is all that is loaded.
+        // Each expectation above names the input bit, which is the only one loaded.
         assert_eq!(program.outputs(), [bit(0, invert)], "{gate:?}");
         let load = Load {
             input: slot,
@@ -127,7 +127,7 @@ fn gates_that_reach_no_output_are_dropped() {
 }
 
 #[test]
-fn an_input_that_nobody_reads_has_no_slot() {
+fn an_unread_input_has_no_slot() {
     let program = program(&[(Op::Not, 0, 0), (Op::And, 2, 2)], &[3]);
     assert_eq!(program.gates(), []);
     let gates = [(Op::And, 1, 2), (Op::Xor, 3, 2)].map(|(op, a, b)| Gate { op, a, b });
@@ -144,7 +144,7 @@ fn an_input_that_nobody_reads_has_no_slot() {
 
 #[test]
 fn inputs_get_slots_in_the_window_that_reads_them_first() {
-    // Each gate takes one more input, in windows of 4.
+    // Each gate reads one more input, in windows of 4 gates.
     let gates = (0..99).map(|i| Gate {
         op: Op::And,
         a: i + 1,
@@ -162,7 +162,7 @@ fn inputs_get_slots_in_the_window_that_reads_them_first() {
 }
 
 #[test]
-fn an_input_that_is_an_output_is_there_at_the_end() {
+fn an_input_that_is_an_output_keeps_its_slot() {
     let program = program(&[(Op::And, 0, 0)], &[1, 0, 2]);
     assert_eq!(program.loads().len(), 2);
     assert_eq!(
@@ -172,8 +172,8 @@ fn an_input_that_is_an_output_is_there_at_the_end() {
 }
 
 #[test]
-fn slots_of_dead_wires_are_used_again() {
-    // A chain of 10,000 gates over two inputs and the gate before.
+fn slots_of_dead_wires_are_reused() {
+    // A chain of 10,000 gates that read one of two inputs and the previous gate.
     let gates = (0..10_000).map(|i| {
         let op = [Op::Xor, Op::And][i as usize % 2];
         let (a, b) = (i + 1, 0);
@@ -187,7 +187,7 @@ fn slots_of_dead_wires_are_used_again() {
 }
 
 #[test]
-fn a_wire_that_very_many_gates_read_lives_until_the_last() {
+fn a_wire_with_many_uses_lives_until_the_last_use() {
     // Input 0 is read by each of 1,000 gates, in windows of 7.
     let gates = (0..1_000).map(|i| Gate {
         op: Op::Xor,
@@ -227,6 +227,6 @@ fn independent_gates_share_a_batch() {
 
 #[test]
 #[should_panic(expected = "input bits")]
-fn a_program_wants_all_its_inputs() {
+fn evaluation_panics_on_missing_inputs() {
     let _ = program(&[], &[]).evaluate(&Bits::zeros(1));
 }

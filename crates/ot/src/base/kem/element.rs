@@ -1,8 +1,8 @@
-//! Encapsulation keys of ML-KEM-768 as elements of a group, and the hash onto that group.
+//! Encapsulation keys of ML-KEM-768 as elements of a group, and the hash to that group.
 //!
 //! FIPS 203 encodes a key as a vector of 768 integers modulo 3329 (`t` in the NTT domain, 12 bits
-//! each) and a seed of 32 bytes (`rho`). Both are groups, the seeds under exclusive or; the group
-//! of keys is their product.
+//! each) and a seed of 32 bytes (`rho`). Both are groups, the seeds under XOR, and the group of
+//! keys is their product.
 
 use shake::{ExtendableOutput, Shake128, Update, XofReader};
 use subtle::{Choice, ConditionallySelectable};
@@ -16,20 +16,21 @@ const VECTOR_LEN: usize = COEFFICIENTS / 2 * 3;
 const SEED_LEN: usize = 32;
 const MODULUS: u16 = 3329;
 
-/// Bytes of candidates for coefficients: with the seed, what 11 permutations of Keccak give. 1,210
-/// numbers of 12 bits, of which 768 are below the modulus but once in 2^150 times.
+/// Number of bytes of candidates for coefficients: with the seed, the output of 11 permutations of
+/// Keccak. These are 1,210 numbers of 12 bits; fewer than 768 of them are below the modulus with
+/// probability 2^-150.
 const CANDIDATES_LEN: usize = 11 * 168 - SEED_LEN - 1;
 
 /// An element of the group of keys.
 #[derive(Clone)]
 pub(super) struct Element {
-    /// With one place more, to which goes what is left over.
+    /// The coefficients, and one extra entry to which surplus candidates are written.
     vector: [u16; COEFFICIENTS + 1],
     seed: [u8; SEED_LEN],
 }
 
 impl Element {
-    /// Reads a key; `None` if an integer is not below the modulus.
+    /// Decodes a key; returns `None` if an integer is not below the modulus.
     pub(super) fn decode(bytes: &[u8; ELEMENT_LEN]) -> Option<Self> {
         let (vector_bytes, seed_bytes) = bytes.split_at(VECTOR_LEN);
         let mut vector = [0; COEFFICIENTS + 1];
@@ -43,7 +44,7 @@ impl Element {
         is_reduced.then_some(Self { vector, seed })
     }
 
-    /// Returns the key that the element is.
+    /// Encodes the element as a key.
     pub(super) fn encode(&self) -> [u8; ELEMENT_LEN] {
         let mut bytes = [0; ELEMENT_LEN];
         for (triple, pair) in bytes.chunks_exact_mut(3).zip(self.vector.chunks_exact(2)) {
@@ -58,11 +59,11 @@ impl Element {
         bytes
     }
 
-    /// Makes a uniform element out of the output of an extendable hash.
+    /// Derives a uniform element from the output of an extendable hash.
     ///
-    /// As in FIPS 203 numbers of 12 bits are taken that are below the modulus. But the hash is
-    /// always read to the same length and no branch depends on it: which element is hashed onto is
-    /// a receiver's secret.
+    /// As in FIPS 203, it takes the 12-bit numbers that are below the modulus. Unlike there, it
+    /// always reads the same number of bytes and has no branch that depends on them, because the
+    /// hashed element is a secret of the receiver.
     pub(super) fn expand(hash: Shake128) -> Self {
         let mut reader = hash.finalize_xof();
         let mut seed = [0; SEED_LEN];
@@ -80,12 +81,12 @@ impl Element {
         Self { vector, seed }
     }
 
-    /// Returns the sum with `other`.
+    /// Returns the sum of this element and `other`.
     pub(super) fn plus(&self, other: &Self) -> Self {
         self.combine(other, |a, b| reduce(a + b))
     }
 
-    /// Returns what `other` must be added to, to have this.
+    /// Returns the difference of this element and `other`.
     pub(super) fn minus(&self, other: &Self) -> Self {
         self.combine(other, |a, b| reduce(a + MODULUS - b))
     }
@@ -103,10 +104,10 @@ impl Element {
     }
 }
 
-/// Takes the modulus away once from a number at least as large, without a branch.
+/// Subtracts the modulus from a number that is at least as large, without a branch.
 fn reduce(number: u16) -> u16 {
     let reduced = number.wrapping_sub(MODULUS);
-    // The difference is negative if the number was smaller.
+    // The difference is negative if the number is less than the modulus.
     let is_smaller = Choice::from((reduced >> 15) as u8);
     u16::conditional_select(&reduced, &number, is_smaller)
 }
@@ -115,7 +116,7 @@ fn triples(bytes: &[u8]) -> impl Iterator<Item = [u8; 3]> + '_ {
     bytes.as_chunks().0.iter().copied()
 }
 
-/// Returns the two numbers of 12 bits that three bytes are.
+/// Returns the two numbers of 12 bits in three bytes.
 fn unpack([a, b, c]: [u8; 3]) -> [u16; 2] {
     [
         u16::from(a) | u16::from(b & 15) << 8,
@@ -123,7 +124,7 @@ fn unpack([a, b, c]: [u8; 3]) -> [u16; 2] {
     ]
 }
 
-/// The hash onto the group, one function per exchange, instance and branch.
+/// The hash to the group, with a separate function per exchange, instance and branch.
 pub(super) struct ElementHash {
     prefix: Shake128,
 }
@@ -137,7 +138,7 @@ impl ElementHash {
         Self { prefix }
     }
 
-    /// Hashes the element of the other branch.
+    /// Returns the hash of the element of the other branch.
     pub(super) fn hash(&self, instance: usize, branch: u8, other: &[u8; ELEMENT_LEN]) -> Element {
         let mut hash = self.prefix.clone();
         hash.update(&(instance as u64).to_le_bytes());
@@ -147,7 +148,7 @@ impl ElementHash {
     }
 }
 
-/// Returns the uniform element of a secret seed.
+/// Returns the uniform element that is derived from a secret seed.
 pub(super) fn uniform(seed: &[u8; 32]) -> Element {
     let mut hash = Shake128::default();
     hash.update(b"transpute ML-KEM-768 base OT v1: uniform");
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn real_keys_survive_decoding() {
+    fn generated_keys_survive_decoding() {
         for seed in 0..4 {
             let key = DecapsulationKey768::from_seed([seed; 64].into());
             let encoded = key.encapsulation_key().to_bytes().into();
@@ -189,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn reduction_is_right_for_all_sums() {
+    fn reduction_is_correct_for_all_sums() {
         for number in 0..2 * MODULUS {
             assert_eq!(reduce(number), number % MODULUS);
         }
     }
 
     #[test]
-    fn numbers_from_the_modulus_up_are_refused_anywhere() {
+    fn numbers_from_the_modulus_up_are_rejected_at_every_index() {
         let good = element(1).encode();
         for index in [0, 1, 2, 383, 766, 767] {
             for (number, is_fine) in [(0, true), (3328, true), (3329, false), (4095, false)] {
@@ -220,7 +221,7 @@ mod tests {
     fn expansion_fills_the_vector_with_the_numbers_below_the_modulus() {
         for seed in 0..50 {
             let element = element(seed);
-            // Against the textbook way.
+            // Compare with the straightforward algorithm.
             let mut hash = Shake128::default();
             hash.update(b"transpute ML-KEM-768 base OT v1: uniform");
             hash.update(&[seed; 32]);
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_depends_on_all_that_goes_in() {
+    fn the_hash_depends_on_all_inputs() {
         let other = element(1).encode();
         let hash = |binding: &[u8], instance, branch, other: &[u8; ELEMENT_LEN]| {
             let element = ElementHash::new(binding).hash(instance, branch, other);

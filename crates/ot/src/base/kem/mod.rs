@@ -1,10 +1,10 @@
-//! Base OT over ML-KEM-768: the "endemic" protocol of Masny and Rindal (eprint 2019/706) for a
-//! key encapsulation whose public keys look uniform in a group.
+//! Base OT over ML-KEM-768: the "endemic" protocol of Masny and Rindal (eprint 2019/706),
+//! instantiated with a key encapsulation whose public keys look uniform in a group.
 //!
-//! Instance `i` of the receiver with choice `c` sends two elements `r_0, r_1` of the group of keys,
-//! of which `r_(1-c)` is uniform and `r_c = key - H(i, c, r_(1-c))`. The sender encapsulates to
-//! `r_b + H(i, b, r_(1-b))` for both `b` and sends both ciphertexts; the receiver can open the one
-//! of its choice. Two flights: the sender's message answers the receiver's.
+//! For instance `i` with choice `c`, the receiver sends two elements `r_0, r_1` of the group of
+//! keys: `r_(1-c)` is uniform, and `r_c = key - H(i, c, r_(1-c))`. For both `b`, the sender
+//! encapsulates to `r_b + H(i, b, r_(1-b))` and sends the ciphertext; the receiver can decapsulate
+//! the one of its choice. There are two flights, because the sender answers the receiver's message.
 
 mod element;
 
@@ -44,17 +44,17 @@ pub const fn kem_sender_len(count: usize) -> usize {
     count.saturating_mul(2 * CIPHERTEXT_LEN)
 }
 
-/// Receiver of a batch of base OTs over ML-KEM-768, endemic (see
+/// The receiver of a batch of base OTs over ML-KEM-768; *endemic* (see
 /// [`BaseReceiver`](crate::BaseReceiver)).
 ///
-/// The choices are hidden as long as encapsulation keys cannot be told from uniform ones: module
-/// LWE in the dimension of ML-KEM-768, and the generator behind the uniform ones. That holds against
-/// any sender, one that deviates included, but unlike with
+/// The choices are hidden if encapsulation keys are indistinguishable from uniform ones. That
+/// relies on module LWE with the parameters of ML-KEM-768, and on the generator of the uniform
+/// elements. It holds against a malicious sender too, but unlike with
 /// [`BaseReceiver`](crate::BaseReceiver) not unconditionally.
 ///
-/// Which of the two is uniform is decided without branches and in the same time for both choices;
-/// the places in memory that the hash onto keys writes to follow the numbers that it skips, which is
-/// for who can watch the processor's cache while it runs.
+/// The choice affects neither branches nor running time. The hash to keys, however, writes to
+/// addresses that depend on the candidates it skips, which an attacker who observes the CPU's cache
+/// may exploit.
 ///
 /// Secrets are wiped on drop; temporaries inside the arithmetic are not.
 pub struct KemReceiver {
@@ -67,7 +67,7 @@ pub struct KemReceiver {
 impl KemReceiver {
     /// Starts one OT per choice and returns the message for the sender, [`kem_receiver_len`] bytes.
     ///
-    /// `binding` is public and known to both parties before the message is used, as for
+    /// `binding` is public, and both parties know it before the message is used, as for
     /// [`BaseReceiver::start`](crate::BaseReceiver::start).
     pub fn start(
         choices: &[bool],
@@ -100,11 +100,11 @@ impl KemReceiver {
 
     /// Derives the chosen key of every instance from the sender's message.
     ///
-    /// `sid` is the session id, known after both hellos; keys of different sessions are unrelated.
-    /// A ciphertext that is not the sender's gives a key that is unrelated to the sender's.
+    /// `sid` is the session id, which is known after both hellos; keys of different sessions are
+    /// unrelated. An altered ciphertext yields a key that is unrelated to the sender's keys.
     ///
     /// # Errors
-    /// [`OtError::WrongLength`].
+    /// [`OtError::WrongLength`] if the message has the wrong length.
     pub fn finish(
         self,
         sid: &[u8; 32],
@@ -126,24 +126,25 @@ impl KemReceiver {
     }
 }
 
-/// Sender of a batch of base OTs over ML-KEM-768, endemic: see [`KemReceiver`].
+/// The sender of a batch of base OTs over ML-KEM-768; endemic, see [`KemReceiver`].
 ///
-/// It keeps nothing: its message is made of the receiver's.
+/// It has no state, because it only answers the receiver's message.
 #[derive(Debug)]
 pub struct KemSender;
 
-/// Both keys of every instance, and the message that tells the receiver its own.
+/// Both keys of every instance, and the sender's message.
 pub type KemAnswer = (Zeroizing<Vec<[u128; 2]>>, Vec<u8>);
 
 impl KemSender {
-    /// Derives both keys of `count` instances and returns them with the message for the receiver,
+    /// Derives both keys of `count` instances. Returns them with the message for the receiver,
     /// [`kem_sender_len`] bytes. Element `b` of a pair is the key that the receiver has if its
-    /// choice was `b`.
+    /// choice is `b`.
     ///
     /// `sid` and `binding` are those of [`KemReceiver`].
     ///
     /// # Errors
-    /// [`OtError::WrongLength`], before anything is allocated, and [`OtError::InvalidKey`].
+    /// [`OtError::WrongLength`] if the message has the wrong length, before any allocation;
+    /// [`OtError::InvalidKey`] if an element is not an encoded key.
     pub fn answer(
         sid: &[u8; 32],
         binding: &[u8],
@@ -166,7 +167,7 @@ impl KemSender {
                 index,
             };
             let element = Element::decode(encoded).ok_or_else(|| invalid.clone())?;
-            // The two elements of an instance lie next to each other.
+            // The two elements of an instance are adjacent.
             let hashed = hash.hash(index / 2, (index % 2) as u8, &elements[index ^ 1]);
             let key = element.plus(&hashed).encode();
             let key = EncapsulationKey768::new(&key.into()).map_err(|_| invalid)?;
@@ -182,6 +183,6 @@ impl KemSender {
 /// Returns the public half of a key as an element.
 fn own_element(key: &DecapsulationKey768) -> Element {
     let encoded = key.encapsulation_key().to_bytes().into();
-    // FIPS 203 encodes integers modulo 3329 by their least representative.
+    // FIPS 203 encodes integers modulo 3329 by their smallest representatives.
     Element::decode(&encoded).expect("a generated key is reduced")
 }

@@ -1,8 +1,8 @@
-//! Constants of the curve and of Ristretto255 (RFC 9496, section 4.1), in limbs of 51 bits.
+//! Constants of the curve and of Ristretto255 (RFC 9496, section 4.1), in 51-bit limbs.
 
 use super::field::Limbs;
 
-/// `d`, which is `-121665 / 121666`.
+/// The curve parameter `d = -121665 / 121666`.
 pub(super) const D: Limbs = [
     929_955_233_495_203,
     466_365_720_129_213,
@@ -11,7 +11,7 @@ pub(super) const D: Limbs = [
     1_442_794_654_840_575,
 ];
 
-/// `2 d`.
+/// The constant `2 d`.
 pub(super) const D2: Limbs = [
     1_859_910_466_990_425,
     932_731_440_258_426,
@@ -20,7 +20,7 @@ pub(super) const D2: Limbs = [
     633_789_495_995_903,
 ];
 
-/// `1 - d^2`.
+/// The constant `1 - d^2`.
 pub(super) const ONE_MINUS_D_SQUARED: Limbs = [
     1_136_626_929_484_150,
     1_998_550_399_581_263,
@@ -29,7 +29,7 @@ pub(super) const ONE_MINUS_D_SQUARED: Limbs = [
     45_110_755_273_534,
 ];
 
-/// `(d - 1)^2`.
+/// The constant `(d - 1)^2`.
 pub(super) const D_MINUS_ONE_SQUARED: Limbs = [
     1_507_062_230_895_904,
     1_572_317_787_530_805,
@@ -38,7 +38,7 @@ pub(super) const D_MINUS_ONE_SQUARED: Limbs = [
     1_572_899_562_415_810,
 ];
 
-/// The root of `-d - 1` that RFC 9496 names.
+/// The square root of `-d - 1` that RFC 9496 specifies.
 pub(super) const SQRT_AD_MINUS_ONE: Limbs = [
     2_241_493_124_984_347,
     425_987_919_032_274,
@@ -47,7 +47,7 @@ pub(super) const SQRT_AD_MINUS_ONE: Limbs = [
     974_799_131_293_748,
 ];
 
-/// The inverse root of `-1 - d` that RFC 9496 names.
+/// The inverse square root of `-1 - d` that RFC 9496 specifies.
 pub(super) const INVSQRT_A_MINUS_D: Limbs = [
     278_908_739_862_762,
     821_645_201_101_625,
@@ -56,7 +56,7 @@ pub(super) const INVSQRT_A_MINUS_D: Limbs = [
     2_118_520_810_568_447,
 ];
 
-/// The root of -1 that RFC 9496 names.
+/// The square root of -1 that RFC 9496 specifies.
 pub(super) const SQRT_M1: Limbs = [
     1_718_705_420_411_056,
     234_908_883_556_509,

@@ -1,9 +1,9 @@
-//! Eight elements of the field of `2^255 - 19` elements, one per 64-bit lane, in five limbs of
-//! radix `2^51`.
+//! Eight elements of the field of order `2^255 - 19`, one per 64-bit lane, in five limbs of radix
+//! `2^51`.
 //!
-//! The multiplier takes the low 52 bits of every limb. Between operations a limb is at most
-//! `2^51 + 2^15`, called *reduced* below: every function takes and returns reduced elements. A
-//! sum of two is over 52 bits, so sums carry, too.
+//! The multiplier uses the low 52 bits of every limb. A limb of at most `2^51 + 2^15` is called
+//! *reduced* below; every function takes and returns reduced elements. A sum of two reduced limbs
+//! needs more than 52 bits, so additions propagate carries too.
 
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_cmpeq_epi64_mask, _mm512_madd52hi_epu64,
@@ -16,33 +16,34 @@ use zeroize::Zeroize;
 
 use super::LANES;
 
-/// One bit per lane.
+/// A set of lanes, one bit per lane.
 pub(super) type Mask = u8;
 
 const LIMBS: usize = 5;
 const LIMB_BITS: u32 = 51;
 const LOW: u64 = (1 << LIMB_BITS) - 1;
 
-/// Twice the prime: at least every reduced limb.
+/// Twice the prime, whose limbs are at least as large as any reduced limb.
 const TWICE_P: [u64; LIMBS] = [2 * (LOW - 18), 2 * LOW, 2 * LOW, 2 * LOW, 2 * LOW];
 
-/// One field element in limbs, for constants and for what enters and leaves the lanes.
+/// One field element in limbs, for constants and conversions.
 pub(super) type Limbs = [u64; LIMBS];
 
-/// Eight field elements.
+/// Eight field elements, one per lane.
 #[derive(Clone, Copy)]
 pub(super) struct Field([__m512i; LIMBS]);
 
 impl Zeroize for Field {
     fn zeroize(&mut self) {
-        // SAFETY: vectors are words, any bits are valid, and `self` is borrowed exclusively.
+        // SAFETY: vectors consist of words, all bit patterns are valid, and `self` is borrowed
+        // exclusively.
         let words: &mut [u64; LIMBS * LANES] = unsafe { &mut *(&raw mut self.0).cast() };
         words.zeroize();
     }
 }
 
 impl Field {
-    /// The same element in every lane.
+    /// Returns the same element in every lane.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn splat(limbs: &Limbs) -> Self {
@@ -53,14 +54,14 @@ impl Field {
         Self(element)
     }
 
-    /// A small number in every lane.
+    /// Returns a small number in every lane.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn small(value: u64) -> Self {
         Self::splat(&[value, 0, 0, 0, 0])
     }
 
-    /// Reads 32 bytes per lane, little-endian, and ignores bit 255.
+    /// Loads 32 little-endian bytes per lane; bit 255 is ignored.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn load(bytes: &[[u8; 32]; LANES]) -> Self {
@@ -94,7 +95,7 @@ impl Field {
         Self(element)
     }
 
-    /// Writes the canonical 32 bytes of every lane.
+    /// Returns the canonical 32 bytes of every lane.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn store(&self) -> [[u8; 32]; LANES] {
@@ -117,7 +118,7 @@ impl Field {
         })
     }
 
-    /// Moves what exceeds 51 bits to the next limb; limbs under 2^63 become reduced.
+    /// Carries the bits above 51 of each limb to the next limb; limbs under 2^63 become reduced.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn carried(limbs: [__m512i; LIMBS]) -> Self {
@@ -130,7 +131,7 @@ impl Field {
             let carry = _mm512_srli_epi64::<LIMB_BITS>(limbs[i - 1]);
             carried[i] = _mm512_add_epi64(carried[i], carry);
         }
-        // 2^255 = 19.
+        // The top carry has the weight 2^255, which is 19 modulo the prime.
         let carry = _mm512_srli_epi64::<LIMB_BITS>(limbs[LIMBS - 1]);
         carried[0] = _mm512_madd52lo_epu64(carried[0], carry, _mm512_set1_epi64(19));
         Self(carried)
@@ -162,7 +163,8 @@ impl Field {
         Self::carried(self.complement())
     }
 
-    /// Twice the prime minus this, limb by limb: under 52 bits but not reduced.
+    /// Returns twice the prime minus this element, limb by limb; the limbs are under 52 bits but
+    /// not reduced.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn complement(&self) -> [__m512i; LIMBS] {
@@ -177,7 +179,7 @@ impl Field {
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn mul(&self, other: &Self) -> Self {
         let (a, b) = (&self.0, &other.0);
-        // The high part of a product counts 2^52, twice the unit of the next limb.
+        // The high part of a product has the weight 2^52, which is twice that of the next limb.
         let mut sums = [_mm512_setzero_si512(); 2 * LIMBS];
         for i in 0..LIMBS {
             for j in 0..LIMBS {
@@ -199,7 +201,7 @@ impl Field {
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn square(&self) -> Self {
         let a = &self.0;
-        // Products of different limbs count twice.
+        // Products of different limbs occur twice.
         let mut sums = [_mm512_setzero_si512(); 2 * LIMBS];
         for i in 0..LIMBS {
             for j in i + 1..LIMBS {
@@ -224,13 +226,13 @@ impl Field {
         Self::folded(&sums)
     }
 
-    /// Reduces a product: every sum is at most 15 * 2^52.
+    /// Reduces a product modulo the prime; every sum is at most 15 * 2^52.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn folded(sums: &[__m512i; 2 * LIMBS]) -> Self {
         let mut limbs = [_mm512_setzero_si512(); LIMBS];
         for (i, limb) in limbs.iter_mut().enumerate() {
-            // 19 times the upper half, at most 2^61 in all.
+            // 19 times the upper half; the total is at most 2^61.
             let upper = sums[i + LIMBS];
             let thrice = _mm512_add_epi64(_mm512_add_epi64(upper, upper), upper);
             let nineteen = _mm512_add_epi64(_mm512_slli_epi64::<4>(upper), thrice);
@@ -239,7 +241,7 @@ impl Field {
         Self::carried(limbs)
     }
 
-    /// This to the power of `2^times`.
+    /// Returns this element to the power of `2^times`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn squared(&self, times: usize) -> Self {
@@ -250,7 +252,7 @@ impl Field {
         power
     }
 
-    /// Returns this to the powers `2^250 - 1` and 11.
+    /// Returns this element to the powers `2^250 - 1` and 11.
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn ones(&self) -> (Self, Self) {
         let nine = self.squared(1).squared(2).mul(self);
@@ -265,26 +267,26 @@ impl Field {
         (ones200.squared(50).mul(&ones50), eleven)
     }
 
-    /// The inverse, 0 for 0: this to the power `p - 2 = 2^255 - 21`.
+    /// Returns the inverse, or 0 for 0, as the power `p - 2 = 2^255 - 21`.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn invert(&self) -> Self {
         let (ones250, eleven) = self.ones();
         ones250.squared(5).mul(&eleven)
     }
 
-    /// This to the power `(p - 5) / 8 = 2^252 - 3`.
+    /// Returns this element to the power `(p - 5) / 8 = 2^252 - 3`.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn power_p58(&self) -> Self {
         self.ones().0.squared(2).mul(self)
     }
 
-    /// The representative below the prime, with limbs of 51 bits.
+    /// Returns the representative below the prime, with limbs of 51 bits.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn canonical(&self) -> Self {
         let low = _mm512_set1_epi64(LOW as i64);
         let nineteen = _mm512_set1_epi64(19);
-        // Reduced limbs are less than twice the prime: the quotient is 0 or 1.
+        // A reduced element is less than twice the prime, so the quotient is 0 or 1.
         let mut quotient = nineteen;
         for limb in &self.0 {
             quotient = _mm512_srli_epi64::<LIMB_BITS>(_mm512_add_epi64(*limb, quotient));
@@ -299,7 +301,7 @@ impl Field {
         Self(limbs)
     }
 
-    /// Which lanes are odd, which RFC 9496 calls negative.
+    /// Returns the lanes that are odd, which RFC 9496 calls negative.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn is_negative(&self) -> Mask {
@@ -323,7 +325,7 @@ impl Field {
         self.sub(other).is_zero()
     }
 
-    /// Takes the lanes of `other` that `mask` has set.
+    /// Replaces the lanes in `mask` by those of `other`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn replace(&mut self, mask: Mask, other: &Self) {
@@ -332,7 +334,7 @@ impl Field {
         }
     }
 
-    /// Negates the lanes that `mask` has set.
+    /// Negates the lanes in `mask`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn negate(&mut self, mask: Mask) {
@@ -340,7 +342,7 @@ impl Field {
         self.replace(mask, &negative);
     }
 
-    /// Makes every lane even.
+    /// Returns the absolute value of RFC 9496: negates the odd lanes, so that all lanes are even.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn abs(mut self) -> Self {
@@ -350,9 +352,9 @@ impl Field {
     }
 }
 
-/// The words of a vector, lane 0 first.
+/// Returns the words of a vector, lane 0 first.
 fn words(vector: &__m512i) -> [u64; LANES] {
-    // SAFETY: both are 64 bytes and any bits are valid words.
+    // SAFETY: both types have 64 bytes, and all bit patterns are valid words.
     unsafe { std::mem::transmute(*vector) }
 }
 

@@ -1,13 +1,13 @@
-//! The operations of [`Group`](super::group::Group) eight points at a time, with the 52-bit
-//! multipliers of AVX-512 IFMA: the same bytes as `curve25519-dalek` gives.
+//! The operations of [`Group`](super::group::Group) on eight points at a time, with the 52-bit
+//! multipliers of AVX-512 IFMA. The results are the same bytes as those of `curve25519-dalek`.
 //!
-//! A vector instruction has no use for a single point, but the base OT has hundreds at once, and
-//! all take the same steps. Nothing here branches on, or reads from a place that depends on, a
-//! scalar or a point; only what the peer sent is checked with branches.
+//! Vector instructions do not speed up a single point, but the base OT has hundreds of points that
+//! take the same steps. No branch and no memory address depends on a scalar or a point, except that
+//! the validity of the peer's points is checked with branches.
 
 #![expect(
     unsafe_code,
-    reason = "calls of code translated for a CPU's instructions"
+    reason = "calls of functions with target features, behind a proof that the CPU has them"
 )]
 
 mod constants;
@@ -19,34 +19,34 @@ use curve25519_dalek::constants::RISTRETTO_BASEPOINT_COMPRESSED;
 use curve25519_dalek::scalar::Scalar;
 use zeroize::Zeroizing;
 
-use super::group::{Encodings, Refusal, Refused};
+use super::group::{Encodings, RejectedPoint, Rejection};
 use point::{Digits, Point, Table, digits};
 use ristretto::{decode, encode_doubles, map};
 
-/// Elements in a vector.
+/// Number of elements in a vector.
 const LANES: usize = 8;
 
-/// Parts of the table of a point that is multiplied by many scalars.
+/// Number of parts of the table of a point that is multiplied by many scalars.
 const PARTS: usize = 8;
 
-/// Proof that this CPU has AVX-512 F and IFMA.
+/// The proof that this CPU has AVX-512 F and IFMA.
 #[derive(Clone, Copy)]
 pub(super) struct Lanes(());
 
 impl Lanes {
-    /// Looks for the instructions; the standard library remembers the answer.
+    /// Returns the proof if the CPU has the features; the standard library caches the detection.
     pub(super) fn detect() -> Option<Self> {
         let found = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma");
         found.then_some(Self(()))
     }
 
     pub(super) fn mapped(self, uniform: &[[u8; 64]]) -> Encodings {
-        // SAFETY: `self` exists, so the CPU has the features.
+        // SAFETY: a `Lanes` value exists only if the CPU has AVX-512 F and IFMA.
         unsafe { mapped(uniform) }
     }
 
     pub(super) fn differences(self, halves: &[Scalar], uniform: &[[u8; 64]]) -> Encodings {
-        // SAFETY: `self` exists, so the CPU has the features.
+        // SAFETY: a `Lanes` value exists only if the CPU has AVX-512 F and IFMA.
         unsafe { differences(halves, uniform) }
     }
 
@@ -54,8 +54,8 @@ impl Lanes {
         self,
         sent: &[u8; 32],
         halves: &[Scalar],
-    ) -> Result<Encodings, Refused> {
-        // SAFETY: `self` exists, so the CPU has the features.
+    ) -> Result<Encodings, RejectedPoint> {
+        // SAFETY: a `Lanes` value exists only if the CPU has AVX-512 F and IFMA.
         unsafe { multiples(sent, halves) }
     }
 
@@ -64,8 +64,8 @@ impl Lanes {
         half: &Scalar,
         sent: &[[u8; 32]],
         uniform: &[[u8; 64]],
-    ) -> Result<Encodings, Refused> {
-        // SAFETY: `self` exists, so the CPU has the features.
+    ) -> Result<Encodings, RejectedPoint> {
+        // SAFETY: a `Lanes` value exists only if the CPU has AVX-512 F and IFMA.
         unsafe { sums(half, sent, uniform) }
     }
 }
@@ -92,7 +92,7 @@ fn differences(halves: &[Scalar], uniform: &[[u8; 64]]) -> Encodings {
 }
 
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn multiples(sent: &[u8; 32], halves: &[Scalar]) -> Result<Encodings, Refused> {
+fn multiples(sent: &[u8; 32], halves: &[Scalar]) -> Result<Encodings, RejectedPoint> {
     let (base, valid) = decode(&[*sent; LANES]);
     check(0, 1, valid, base.is_identity())?;
     let table = Table::new(&base, if halves.len() > LANES { PARTS } else { 1 });
@@ -104,7 +104,11 @@ fn multiples(sent: &[u8; 32], halves: &[Scalar]) -> Result<Encodings, Refused> {
 }
 
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn sums(half: &Scalar, sent: &[[u8; 32]], uniform: &[[u8; 64]]) -> Result<Encodings, Refused> {
+fn sums(
+    half: &Scalar,
+    sent: &[[u8; 32]],
+    uniform: &[[u8; 64]],
+) -> Result<Encodings, RejectedPoint> {
     let digits = digits_of(&[*half; LANES]);
     let mut points = reserved(sent.len());
     for (i, (group, uniform)) in groups(sent).zip(groups(uniform)).enumerate() {
@@ -118,24 +122,24 @@ fn sums(half: &Scalar, sent: &[[u8; 32]], uniform: &[[u8; 64]]) -> Result<Encodi
     Ok(encoded(&points, sent.len()))
 }
 
-/// Refuses the first point that is not valid or is the identity, of the group at `first` of a
-/// message of `count` points.
-fn check(first: usize, count: usize, valid: u8, identity: u8) -> Result<(), Refused> {
+/// Rejects the first point that is invalid or the identity, in the group that starts at `first` in
+/// a message of `count` points.
+fn check(first: usize, count: usize, valid: u8, identity: u8) -> Result<(), RejectedPoint> {
     for lane in 0..LANES.min(count - first) {
         let why = if valid >> lane & 1 == 0 {
-            Refusal::Invalid
+            Rejection::Invalid
         } else if identity >> lane & 1 == 1 {
-            Refusal::Identity
+            Rejection::Identity
         } else {
             continue;
         };
         let index = first + lane;
-        return Err(Refused { index, why });
+        return Err(RejectedPoint { index, why });
     }
     Ok(())
 }
 
-/// Splits into groups; the last is filled up with zeros.
+/// Splits a slice into groups; the last group is padded with zeros.
 fn groups<const N: usize>(all: &[[u8; N]]) -> impl Iterator<Item = [[u8; N]; LANES]> {
     all.chunks(LANES).map(|chunk| {
         let mut group = [[0; N]; LANES];
@@ -144,7 +148,7 @@ fn groups<const N: usize>(all: &[[u8; N]]) -> impl Iterator<Item = [[u8; N]; LAN
     })
 }
 
-/// Takes a group of scalars apart.
+/// Splits a group of scalars into digits.
 fn digits_of(scalars: &[Scalar]) -> Digits {
     let mut bytes = Zeroizing::new([[0; 32]; LANES]);
     for (bytes, scalar) in bytes.iter_mut().zip(scalars) {

@@ -1,7 +1,7 @@
 //! Eight points of the curve `-x^2 + y^2 = 1 + d x^2 y^2`, one per lane, and their multiples.
 //!
-//! Formulas of Hisil, Wong, Carter and Dawson (ASIACRYPT 2008), complete for this curve: no input
-//! is special, nothing branches on a point or a scalar.
+//! The formulas of Hisil, Wong, Carter and Dawson (ASIACRYPT 2008) are complete for this curve:
+//! they hold for all inputs, so nothing branches on a point or a scalar.
 
 use std::arch::x86_64::{
     _mm_set_epi64x, _mm512_abs_epi64, _mm512_cmpeq_epi64_mask, _mm512_cmplt_epi64_mask,
@@ -14,7 +14,7 @@ use super::LANES;
 use super::constants::D2;
 use super::field::{Field, Mask};
 
-/// `x = X / Z`, `y = Y / Z`, `x y = T / Z`.
+/// A point in extended coordinates: `x = X / Z`, `y = Y / Z`, `x y = T / Z`.
 #[derive(Clone, Copy, Zeroize)]
 pub(super) struct Point {
     pub(super) x: Field,
@@ -23,8 +23,8 @@ pub(super) struct Point {
     pub(super) t: Field,
 }
 
-/// `x = X / Z`, `y = Y / T`: what the formulas give before the products that bring both to one
-/// denominator.
+/// A point as the formulas yield it, before both coordinates are brought to one denominator: `x = X
+/// / Z`, `y = Y / T`.
 pub(super) struct Completed {
     pub(super) x: Field,
     pub(super) y: Field,
@@ -41,16 +41,16 @@ struct Addend {
     t2d: Field,
 }
 
-/// Scalars are taken apart into this many digits of 4 bits.
+/// Number of 4-bit digits of a scalar.
 pub(super) const DIGITS: usize = 64;
 
-/// Multiples in a table: a digit is at most this.
+/// Number of multiples in a table, which is the largest absolute value of a digit.
 const MULTIPLES: usize = 8;
 
-/// One digit from -8 to 7 per lane, position after position, least significant first.
+/// One digit from -8 to 7 per lane and position, least significant position first.
 pub(super) type Digits = Zeroizing<[[i8; LANES]; DIGITS]>;
 
-/// Takes scalars below 2^254 apart: the last digit has room for a carry.
+/// Splits scalars below 2^254 into digits; the last digit has room for a carry.
 pub(super) fn digits(scalars: &[[u8; 32]; LANES]) -> Digits {
     let mut digits = Zeroizing::new([[0; LANES]; DIGITS]);
     for (lane, scalar) in scalars.iter().enumerate() {
@@ -147,7 +147,7 @@ impl Point {
         self.plus(&other).point()
     }
 
-    /// Which lanes stand for the identity of Ristretto255.
+    /// Returns the lanes that represent the identity of Ristretto255.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn is_identity(&self) -> Mask {
@@ -165,7 +165,7 @@ impl Addend {
         self.t2d.replace(mask, &other.t2d);
     }
 
-    /// Negates the lanes that `mask` has set.
+    /// Negates the lanes in `mask`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn negate(&mut self, mask: Mask) {
@@ -176,14 +176,16 @@ impl Addend {
     }
 }
 
-/// Multiples of eight points, as many positions of the digits apart as there are parts.
+/// Tables of the multiples of eight points, in one or several parts.
 ///
 /// One part is a table of 1 to 8 times the point. With `n` parts there are tables for the point,
-/// `16^(64 / n)` times the point and so on, and the doublings between digits are shared between
-/// them: worth it for a point that is multiplied by many scalars.
+/// for `16^(64 / n)` times the point, and so on. All parts share the doublings between digits,
+/// which saves time for a point that is multiplied by many scalars.
 pub(super) struct Table(Zeroizing<Vec<[Addend; MULTIPLES]>>);
 
 impl Table {
+    /// Returns the tables of a point.
+    ///
     /// # Panics
     /// Unless `parts` is a power of two up to 64.
     #[target_feature(enable = "avx512f,avx512ifma")]
@@ -226,7 +228,7 @@ impl Point {
         let mut multiples = [first; MULTIPLES];
         let mut multiple = *self;
         for place in &mut multiples[1..] {
-            // Complete formulas double, too.
+            // The formulas are complete, so they can add a point to itself.
             multiple = multiple.plus(&first).point();
             *place = multiple.addend();
         }
@@ -238,7 +240,7 @@ impl Point {
     fn times_16(&mut self) {
         for _ in 0..3 {
             let double = self.doubled();
-            // Doubling does not read T.
+            // The doubling formula does not use T.
             self.x = double.x.mul(&double.t);
             self.y = double.y.mul(&double.z);
             self.z = double.z.mul(&double.t);
@@ -247,7 +249,7 @@ impl Point {
     }
 }
 
-/// Selects a multiple per lane; reads all.
+/// Selects a multiple per lane, after reading all multiples.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn select(multiples: &[Addend; MULTIPLES], digits: &[i8; LANES]) -> Addend {

@@ -1,4 +1,4 @@
-//! Ristretto255 (RFC 9496) in eight lanes: decoding, the map from uniform bytes, encoding.
+//! Ristretto255 (RFC 9496) in eight lanes: decoding, the map from uniform bytes, and encoding.
 
 use zeroize::{Zeroize, Zeroizing};
 
@@ -9,8 +9,8 @@ use super::constants::{
 use super::field::{Field, Mask};
 use super::point::{Completed, Point};
 
-/// Returns the even root of `u / v`, or of `i u / v` where that is no square, and the lanes where
-/// `u / v` is one (`SQRT_RATIO_M1`, RFC 9496, section 4.2).
+/// Returns the even square root of `u / v`, or of `i u / v` if `u / v` is not a square, and the
+/// lanes where `u / v` is a square (`SQRT_RATIO_M1`, RFC 9496, section 4.2).
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn sqrt_ratio(u: &Field, v: &Field) -> (Mask, Field) {
     let v3 = v.square().mul(v);
@@ -27,8 +27,8 @@ fn sqrt_ratio(u: &Field, v: &Field) -> (Mask, Field) {
     (correct | flipped, root.abs())
 }
 
-/// Decodes one point per lane; returns it and the lanes where there was one (RFC 9496, section
-/// 4.3.1). Lanes without a point hold something that is not secret.
+/// Decodes one point per lane; returns the points and the lanes with a valid encoding (RFC 9496,
+/// section 4.3.1). The other lanes contain arbitrary values, which are not secret.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn decode(bytes: &[[u8; 32]; LANES]) -> (Point, Mask) {
     let s = Field::load(bytes);
@@ -67,7 +67,7 @@ pub(super) fn map(uniform: &[[u8; 64]; LANES]) -> Point {
     map_half(&Field::load(first)).add(&map_half(&Field::load(second)))
 }
 
-/// The map `MAP` of RFC 9496.
+/// Applies the function `MAP` of RFC 9496.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn map_half(t: &Field) -> Point {
     let one = Field::small(1);
@@ -94,7 +94,7 @@ fn map_half(t: &Field) -> Point {
     .point()
 }
 
-/// What is left of a point to encode its double, up to an inversion.
+/// The intermediate state for encoding the double of a point, up to an inversion.
 #[derive(Clone, Zeroize)]
 struct Unencoded {
     e: Field,
@@ -105,14 +105,14 @@ struct Unencoded {
     fh: Field,
 }
 
-/// Encodes twice each point, with one inversion for all.
+/// Encodes twice each point, with one inversion for all points.
 ///
-/// Doubling gives `x = e / f`, `y = g / h`, and the root that encoding takes (RFC 9496, section
-/// 4.3.2) is `1 / (e f g h)` up to a constant, so no root is to be computed.
+/// Doubling yields `x = e / f`, `y = g / h`. The inverse square root of the encoding (RFC 9496,
+/// section 4.3.2) is `1 / (e f g h)` up to a constant, so no square root is computed.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn encode_doubles(points: &[Point]) -> Zeroizing<Vec<[u8; 32]>> {
     let mut states = Zeroizing::new(Vec::with_capacity(points.len()));
-    // Products of all that came before, without the zeros (Montgomery's trick).
+    // Products of all earlier denominators except zeros (Montgomery's trick).
     let mut before = Zeroizing::new(Vec::with_capacity(points.len()));
     let mut product = Field::small(1);
     for point in points {
@@ -154,7 +154,7 @@ impl Unencoded {
         Self { e, f, g, h, eg, fh }
     }
 
-    /// Encodes with the inverse of `e f g h`, or 0 where that is 0.
+    /// Encodes the points, given the inverse of `e f g h`, or 0 if that is 0.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn encode(&self, inverse: &Field) -> [[u8; 32]; LANES] {
@@ -162,7 +162,7 @@ impl Unencoded {
         let z_inverse = self.eg.mul(inverse);
         let t_inverse = self.fh.mul(inverse);
 
-        // The coset member that has `x y` even and, below, `x` even.
+        // Selects the coset member with even `x y` and, below, even `x`.
         let rotate = self.eg.mul(&z_inverse).is_negative();
         let (mut e, mut g, mut h) = (self.e, self.g, self.h);
         let mut magic = Field::splat(&INVSQRT_A_MINUS_D);

@@ -1,4 +1,4 @@
-//! A server, and a client of few words, which can say what browsers would not.
+//! A server under test, and a minimal HTTP client that can send requests that browsers would not.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::process::{Finished, Process};
 
-/// How long an answer may take; far beyond what any needs.
+/// Time limit of an answer, far longer than needed.
 const DEADLINE: Duration = Duration::from_secs(100);
 
 /// A running server.
@@ -21,12 +21,12 @@ pub(crate) struct Server {
     process: Process,
     client: Client,
     pub(crate) token: Option<String>,
-    /// Removed after the process.
+    /// Removed after the process has ended.
     _folder: Option<TempDir>,
 }
 
 impl Server {
-    /// Starts one with a history of its own.
+    /// Starts a server with its own history.
     pub(crate) fn start(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut server = Self::start_in(folder.path(), args);
@@ -34,7 +34,7 @@ impl Server {
         server
     }
 
-    /// Starts one with the history of a folder.
+    /// Starts a server with the history in a folder.
     pub(crate) fn start_in(folder: &Path, args: &[&str]) -> Self {
         let fixed = ["testbed", "serve", "--quiet", "--data"].map(Into::into);
         let mut all: Vec<std::ffi::OsString> = fixed.to_vec();
@@ -56,7 +56,7 @@ impl Server {
         }
     }
 
-    /// Ends it as Ctrl-C does.
+    /// Ends the server with Ctrl-C and waits for it.
     pub(crate) fn stop(self) -> Finished {
         self.process.interrupt().finish()
     }
@@ -65,7 +65,7 @@ impl Server {
     pub(crate) fn sign_in(&self) -> String {
         let token = self.token.as_ref().unwrap();
         let answer = self.post("/api/session", &format!(r#"{{"token": "{token}"}}"#));
-        // Browsers send the cookies of a host to every port of it.
+        // Browsers would send a cookie to every port of the host.
         assert_eq!(answer.header("set-cookie"), "");
         let session = answer.json()["session"].as_str().unwrap().to_owned();
         assert!(session.len() >= 32 && !session.contains(token));
@@ -76,7 +76,7 @@ impl Server {
         self.process.id()
     }
 
-    /// Returns a client of it, for another thread.
+    /// Returns a client for another thread.
     pub(crate) fn client(&self) -> Client {
         self.client
     }
@@ -90,7 +90,7 @@ impl Deref for Server {
     }
 }
 
-/// Who asks a server.
+/// A client of a server.
 #[derive(Clone, Copy)]
 pub(crate) struct Client {
     pub(crate) address: SocketAddr,
@@ -120,7 +120,7 @@ impl Client {
         Answer::read(self.send(method, path, headers, body))
     }
 
-    /// Sends a request and returns what the answer comes from.
+    /// Sends a request and returns the stream of the answer.
     fn send(
         &self,
         method: &str,
@@ -142,12 +142,12 @@ impl Client {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
-        // A server that refuses need not read all of it.
+        // A server that rejects the request need not read all of the body.
         let _ = stream.write_all(body);
         BufReader::new(stream)
     }
 
-    /// Listens to the events of a job.
+    /// Subscribes to the events of a job.
     pub(crate) fn events(&self, job: i64, headers: &[(&str, &str)]) -> Events {
         let path = format!("/api/jobs/{job}/events");
         let mut stream = self.send("GET", &path, headers, b"");
@@ -161,7 +161,7 @@ impl Client {
     }
 }
 
-/// An answer.
+/// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -183,7 +183,8 @@ impl Answer {
             };
             chunks.read_to_end(&mut body).unwrap();
         } else {
-            // The connection is closed after it, maybe with what was not read of the request.
+            // The connection is closed after the body. It may be reset if the request was not read
+            // completely.
             let _ = stream.read_to_end(&mut body);
         }
         Self {
@@ -209,7 +210,7 @@ impl Answer {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Returns the line that says why not.
+    /// Returns the message of an error.
     pub(crate) fn error(&self) -> String {
         assert!(self.status >= 400, "{self:?}");
         let json: Value = serde_json::from_slice(&self.body).unwrap();
@@ -251,7 +252,7 @@ impl Read for Chunks {
             let mut line = String::new();
             self.stream.read_line(&mut line)?;
             self.left = usize::from_str_radix(line.trim(), 16)
-                .map_err(|_| std::io::Error::other(format!("no chunk: {line:?}")))?;
+                .map_err(|_| std::io::Error::other(format!("invalid chunk: {line:?}")))?;
             if self.left == 0 {
                 self.is_over = true;
                 return Ok(0);
@@ -270,10 +271,10 @@ impl Read for Chunks {
     }
 }
 
-/// Events as they come.
+/// The stream of events of a job.
 pub(crate) struct Events(Chunks);
 
-/// One of them.
+/// An event of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Event {
     pub(crate) id: Option<u64>,
@@ -296,7 +297,7 @@ impl Iterator for Events {
                     let data = serde_json::from_str(&data).unwrap();
                     return Some(Event { id, name, data });
                 }
-                // A comment.
+                // A comment, which keeps the connection alive.
                 _ => {}
             }
         }

@@ -1,4 +1,4 @@
-//! The history: long, paged, filtered, taken away, deleted, and there again after a restart.
+//! Tests of the history: paging, filters, exports, deletion and restarts.
 
 use std::{fmt::Write, path::Path};
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::client::{Answer, Server};
 use crate::process::{Process, transpute};
 
-/// Runs of the long history.
+/// Number of runs in the large history.
 const RUNS: usize = 10_000;
 
-/// A row as `transpute testbed run` writes it; every hundredth failed.
+/// Returns a record in the format of `transpute testbed run`. Every hundredth run has failed.
 fn row(number: usize) -> Value {
     let transport = ["tcp", "tcp-striped", "quic", "rudp"][number % 4];
     let circuit = ["aes128", "sha256"][number / 4 % 2];
@@ -52,7 +52,7 @@ fn row(number: usize) -> Value {
     row
 }
 
-/// Brings so many rows into the history of a folder.
+/// Imports this number of runs into the history in a folder.
 fn fill(folder: &Path, runs: usize) {
     let mut text = String::new();
     for number in 0..runs {
@@ -68,7 +68,7 @@ fn fill(folder: &Path, runs: usize) {
     ];
     let finished = transpute(args.into_iter().chain(more));
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
-    assert!(finished.stderr.contains(&format!("{runs} runs brought in")));
+    assert!(finished.stderr.contains(&format!("{runs} runs imported")));
     std::fs::remove_file(file).unwrap();
 }
 
@@ -84,7 +84,7 @@ fn ten_thousand_runs_stay_usable() {
     let server = Server::start_in(folder.path(), &[]);
     assert_eq!(server.get("/api/health").json()["runs"], RUNS);
 
-    // Every run is on one page, newest first.
+    // Every run is on exactly one page, newest first.
     let mut cursor = String::new();
     let mut before = u64::MAX;
     let mut seen = 0;
@@ -106,7 +106,7 @@ fn ten_thousand_runs_stay_usable() {
         }
     }
     assert_eq!(seen, RUNS);
-    // Rows are not among what lists are made of.
+    // Lists do not contain records.
     assert!(most < 1 << 20, "{most} bytes");
 
     assert_eq!(total(&server, "transport=tcp,quic&circuit=aes128"), 2500);
@@ -127,7 +127,7 @@ fn ten_thousand_runs_stay_usable() {
         json!({ "value": "sha256", "label": "sha256", "runs": 5000 })
     );
 
-    // Two clients at once, one of whom takes everything away.
+    // Two clients at once; one exports all runs.
     std::thread::scope(|scope| {
         let client = server.client();
         let exporting = scope.spawn(move || client.get("/api/export.json").json());
@@ -146,7 +146,7 @@ fn ten_thousand_runs_stay_usable() {
         assert_eq!(runs[0]["transport"], "tcp");
     });
 
-    // The map knows what was measured.
+    // The map uses the measured runs.
     let question =
         r#"{"circuit": "aes128", "rate_mbit": 100, "rtt_ms": [1, 100], "loss": [0, 0.01]}"#;
     let map = server.post("/api/map", question).json();
@@ -169,7 +169,7 @@ fn ten_thousand_runs_stay_usable() {
 }
 
 #[test]
-fn what_is_taken_away_can_be_used_elsewhere() {
+fn exports_can_be_read_by_other_programs() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), 120);
     let server = Server::start_in(folder.path(), &[]);
@@ -185,7 +185,7 @@ fn what_is_taken_away_can_be_used_elsewhere() {
     );
     assert_eq!(lines.len() as u64, 1 + total(&server, filters));
     let columns = lines[0].split(',').count();
-    // Names of scenarios have commas.
+    // Names of scenarios contain commas.
     assert!(
         lines[1].contains("\"far,rtt=1,loss=0\"") && lines[1].split(',').count() == columns + 2
     );
@@ -212,7 +212,7 @@ fn what_is_taken_away_can_be_used_elsewhere() {
     assert!(png.body.starts_with(b"\x89PNG"));
     assert_eq!(server.get("/api/figure.svg?name=none").status, 404);
 
-    // Of chosen ones only.
+    // Exports selected runs only.
     let one = server.get("/api/export.json?ids=3").json();
     assert_eq!(one["runs"].as_array().unwrap().len(), 1);
     assert_eq!(one["runs"][0]["id"], 3);
@@ -222,7 +222,7 @@ fn what_is_taken_away_can_be_used_elsewhere() {
 }
 
 #[test]
-fn runs_side_by_side() {
+fn runs_are_compared_by_transport() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), 240);
     let server = Server::start_in(folder.path(), &[]);
@@ -250,7 +250,7 @@ fn runs_side_by_side() {
 }
 
 #[test]
-fn what_is_deleted_is_what_was_seen() {
+fn runs_are_deleted_only_if_their_count_is_as_expected() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), 400);
     let server = Server::start_in(folder.path(), &[]);
@@ -288,7 +288,7 @@ fn what_is_deleted_is_what_was_seen() {
 }
 
 #[test]
-fn a_history_is_there_again_and_is_one_servers() {
+fn a_history_survives_a_restart_and_has_one_server() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), 40);
     let server = Server::start_in(folder.path(), &[]);
@@ -308,7 +308,7 @@ fn a_history_is_there_again_and_is_one_servers() {
         "{}",
         second.stderr
     );
-    // Killed, not stopped.
+    // Dropping the server kills it.
     drop(server);
     let server = Server::start_in(folder.path(), &[]);
     assert_eq!(total(&server, ""), 40);
@@ -318,7 +318,7 @@ fn a_history_is_there_again_and_is_one_servers() {
 }
 
 #[test]
-fn damage_is_named() {
+fn a_damaged_history_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), 1);
     let file = folder.path().join("history.sqlite3");

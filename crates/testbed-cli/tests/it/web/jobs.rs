@@ -1,4 +1,4 @@
-//! Jobs: real runs on an emulated path, what is told of them, and how they end.
+//! Tests of jobs: real runs on an emulated path, their events and their ends.
 
 use std::{thread, time::Duration};
 
@@ -9,14 +9,14 @@ use super::client::{Answer, Event, Server};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-/// Returns whether the server can run anything; if not, the test is skipped.
+/// Returns whether the server can run jobs. If not, the test is skipped.
 fn can_run(server: &Server, headers: &[(&str, &str)]) -> bool {
     let options = server.ask("GET", "/api/options", headers, b"").json();
     let reason = &options["cannot_run"];
     if options["can_run"] == true {
         return true;
     }
-    skip(format_args!("nothing can be run here: {reason}"));
+    skip(format_args!("this machine cannot run jobs: {reason}"));
     false
 }
 
@@ -48,7 +48,7 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
         }
         thread::sleep(Duration::from_millis(20));
     }
-    panic!("{what}: not in time");
+    panic!("{what}: timeout");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn all_transports_are_compared_on_a_lan() {
     };
     let runs = of("run");
     assert_eq!((runs.len(), of("run-start").len()), (5, 5));
-    // Each run is looked at once more when it is over, however short it was.
+    // Each run gets a last sample when it has ended, however short it was.
     for number in 1..=5 {
         let samples = of("sample");
         let last = samples
@@ -123,7 +123,7 @@ fn all_transports_are_compared_on_a_lan() {
         assert!(row["runtime_ms"]["min"].as_f64().unwrap() >= floor, "{row}");
     }
 
-    // Who comes back is told the rest, and only that.
+    // A client that reconnects gets only the events it missed.
     let last = ids[ids.len() / 2].to_string();
     let rest: Vec<Event> = server.events(job, &[("Last-Event-ID", &last)]).collect();
     assert_eq!(rest[0].name, "job");
@@ -138,7 +138,7 @@ fn all_transports_are_compared_on_a_lan() {
 }
 
 #[test]
-fn what_goes_on_is_seen_while_it_goes_on() {
+fn a_run_is_reported_while_it_is_in_progress() {
     let server = Server::start(&[]);
     if !can_run(&server, &[]) {
         return;
@@ -150,7 +150,8 @@ fn what_goes_on_is_seen_while_it_goes_on() {
     let events: Vec<Event> = server.events(job, &[]).collect();
     let over = events.iter().position(|event| event.name == "run").unwrap();
     let before = &events[..over];
-    // Half a second and more at ten looks a second; the machine may be busy.
+    // A run of at least half a second has several samples at ten per second, even on a busy
+    // machine.
     let looks = before
         .iter()
         .filter(|event| event.name == "sample" && event.data["at_ms"].is_f64());
@@ -175,7 +176,7 @@ fn what_goes_on_is_seen_while_it_goes_on() {
 }
 
 #[test]
-fn no_more_listen_than_there_are_places() {
+fn the_number_of_event_streams_is_limited() {
     let server = Server::start(&[]);
     if !can_run(&server, &[]) {
         return;
@@ -186,18 +187,18 @@ fn no_more_listen_than_there_are_places() {
     let refused = server.get(&path);
     assert_eq!(refused.status, 503);
     refused.error();
-    // Others are answered all the same, and a place that is left is free again.
+    // Other requests are still answered, and a closed stream makes room for another one.
     assert_eq!(state(&server, job), "running");
     listening.truncate(20);
     assert_eq!(server.delete(&format!("/api/jobs/{job}")).status, 200);
     for events in listening {
         assert_eq!(events.last().unwrap().name, "end");
     }
-    wait_until("a place is free", || server.get(&path).status == 200);
+    wait_until("a stream is free", || server.get(&path).status == 200);
 }
 
 #[test]
-fn jobs_wait_are_cancelled_and_outlive_who_started_them() {
+fn jobs_wait_are_cancelled_and_outlive_their_clients() {
     let server = Server::start(&[]);
     if !can_run(&server, &[]) {
         return;
@@ -208,7 +209,7 @@ fn jobs_wait_are_cancelled_and_outlive_who_started_them() {
         &server,
         &json!({ "circuit": "add:8", "scenario": { "preset": "lan" }, "transports": ["tcp"], "repetitions": 2 }),
     );
-    // Somebody listens for a moment and is gone.
+    // A client reads some events and disconnects.
     let mut events = server.events(first, &[]);
     assert!(events.any(|event| event.name == "run-start"));
     drop(events);
@@ -218,7 +219,7 @@ fn jobs_wait_are_cancelled_and_outlive_who_started_them() {
         2
     );
 
-    // Two listen at once, and see the same.
+    // Two clients receive the events at the same time.
     thread::scope(|scope| {
         let client = server.client();
         let listening: Vec<_> = (0..2)
@@ -264,26 +265,26 @@ fn jobs_wait_are_cancelled_and_outlive_who_started_them() {
 }
 
 #[test]
-fn the_queue_has_an_end() {
+fn the_queue_is_limited() {
     let server = Server::start(&[]);
     if !can_run(&server, &[]) {
         return;
     }
     let first = submit(&server, &long());
-    wait_until("it runs", || state(&server, first) == "running");
+    wait_until("the job runs", || state(&server, first) == "running");
     for _ in 0..32 {
         submit(&server, &long());
     }
     let answer = server.post("/api/jobs", &long().to_string());
     assert_eq!(answer.status, 429);
     answer.error();
-    // What waits is as little in the way of the end as what runs.
+    // Queued jobs do not delay the shutdown.
     let ended = server.stop();
     assert_eq!(ended.code, Some(143), "{}", ended.stderr);
 }
 
 #[test]
-fn the_end_of_the_server_is_the_end_of_all_it_started() {
+fn the_server_ends_its_jobs_and_processes_at_shutdown() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_in(folder.path(), &[]);
     if !can_run(&server, &[]) {
@@ -319,7 +320,7 @@ fn the_end_of_the_server_is_the_end_of_all_it_started() {
     for party in parties {
         assert!(!party.exists(), "{}", party.display());
     }
-    // Whoever listened was told.
+    // Clients received the end of the job.
     assert_eq!(
         events.last().map(|event| event.data),
         Some(json!({ "state": "interrupted" }))
@@ -332,21 +333,21 @@ fn the_end_of_the_server_is_the_end_of_all_it_started() {
 }
 
 #[test]
-fn a_crash_of_the_server_is_noticed_at_the_next_start() {
+fn a_restart_marks_the_jobs_of_a_crashed_server() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_in(folder.path(), &[]);
     if !can_run(&server, &[]) {
         return;
     }
     let job = submit(&server, &long());
-    wait_until("it runs", || state(&server, job) == "running");
+    wait_until("the job runs", || state(&server, job) == "running");
     drop(server);
     let server = Server::start_in(folder.path(), &[]);
     assert_eq!(state(&server, job), "interrupted");
 }
 
 #[test]
-fn a_run_that_fails_says_why_and_the_next_one_goes_on() {
+fn a_failed_run_has_an_error_and_the_job_continues() {
     let server = Server::start(&[]);
     if !can_run(&server, &[]) {
         return;
@@ -374,7 +375,7 @@ fn a_run_that_fails_says_why_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn an_upload_is_run_and_nobody_learns_where_it_is() {
+fn an_upload_is_run_and_its_path_stays_hidden() {
     let server = Server::start(&[]);
     if !can_run(&server, &[]) {
         return;
@@ -394,7 +395,7 @@ fn an_upload_is_run_and_nobody_learns_where_it_is() {
     );
     let digest = spec.strip_prefix("upload:").unwrap();
     let answer = server.delete(&format!("/api/circuits/{digest}"));
-    // Unless it is over already.
+    // The job may have ended already.
     assert!([409, 204].contains(&answer.status));
     let events: Vec<Event> = server.events(job, &[]).collect();
     let run = &events
@@ -410,7 +411,7 @@ fn an_upload_is_run_and_nobody_learns_where_it_is() {
 }
 
 #[test]
-fn programs_of_ones_own_are_measured_where_that_is_wanted() {
+fn users_programs_are_measured_if_they_are_allowed() {
     let server = Server::start(&["--allow-programs"]);
     let bearer = format!("Bearer {}", server.token.as_ref().unwrap());
     let headers = [JSON, ("Authorization", bearer.as_str())];
@@ -458,10 +459,10 @@ fn programs_of_ones_own_are_measured_where_that_is_wanted() {
     assert!(!detail["samples"].as_array().unwrap().is_empty());
     assert_eq!(ask("GET", "/api/export.jsonl", "").text(), "");
 
-    // One that takes too long, and one that fails.
+    // A command that takes too long, and one that fails.
     for (b, timeout, reason) in [
         ("sleep 1000", 1, "not done after 1 s"),
-        ("exit 7", 60, "ended with 7"),
+        ("exit 7", 60, "exited with code 7"),
     ] {
         let job = json!({
             "kind": "programs", "a": "sleep 1000", "b": b, "repetitions": 1, "timeout_s": timeout,

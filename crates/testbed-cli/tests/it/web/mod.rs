@@ -1,4 +1,4 @@
-//! `transpute testbed serve`, as programs and browsers talk to it.
+//! Tests of the HTTP interface of `transpute testbed serve`.
 
 mod client;
 mod history;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use client::Server;
 
 #[test]
-fn the_page_needs_nothing_from_elsewhere() {
+fn the_page_loads_nothing_from_other_hosts() {
     let server = Server::start(&[]);
     let page = server.get("/");
     assert_eq!(page.status, 200);
@@ -26,7 +26,7 @@ fn the_page_needs_nothing_from_elsewhere() {
     assert!(!policy.contains("unsafe"), "{policy}");
     assert_eq!(page.header("x-content-type-options"), "nosniff");
     assert_eq!(page.header("referrer-policy"), "no-referrer");
-    // Everything it refers to is there, and all of it together is small.
+    // All referenced files exist and are small in total.
     let text = page.text();
     let names = (text.split(['"', '\'']))
         .filter(|name| name.starts_with('/') && name.contains('.'))
@@ -51,7 +51,7 @@ fn the_page_needs_nothing_from_elsewhere() {
 }
 
 #[test]
-fn there_is_something_to_choose_and_it_is_predicted() {
+fn options_are_listed_and_predicted() {
     let server = Server::start(&[]);
     let options = server.get("/api/options").json();
     let names = |list: &str| -> Vec<String> {
@@ -71,7 +71,7 @@ fn there_is_something_to_choose_and_it_is_predicted() {
     assert_eq!(options["defaults"]["scenario"], "eu-us");
     let transports = options["defaults"]["transports"].as_array().unwrap();
     assert!(transports.contains(&"auto".into()), "{transports:?}");
-    // The page shows sliders in the order of the text.
+    // The page shows sliders in the order of the JSON text.
     let text = server.get("/api/options").text();
     let sliders = &text[text.find("\"sliders\"").unwrap()..];
     let places = ["rtt_ms", "loss", "rate_mbit", "queue_bytes", "jitter_ms"]
@@ -88,7 +88,7 @@ fn there_is_something_to_choose_and_it_is_predicted() {
     for prediction in predictions {
         let number = |name: &str| prediction[name].as_f64().unwrap();
         assert!(number("low_s") < number("seconds") && number("seconds") < number("high_s"));
-        // Nothing is there before a round trip.
+        // At least one round trip.
         assert!(number("seconds") > 0.08, "{prediction}");
         let parts = prediction["parts"].as_object().unwrap().values();
         let sum: f64 = parts.map(|part| part.as_f64().unwrap()).sum();
@@ -97,7 +97,7 @@ fn there_is_something_to_choose_and_it_is_predicted() {
     let limit = answer["limit"]["limit_ms"].as_f64().unwrap();
     assert!(limit > 80.0 && answer["workload"]["and_gates"] == 6400);
 
-    // Behind a firewall, what needs UDP is left out and says why.
+    // Behind a firewall, transports over UDP are excluded with a reason.
     let question =
         r#"{"circuit": "aes128", "scenario": {"preset": "eu-us", "set": {"udp_blocked": true}}}"#;
     let answer = server.post("/api/predict", question).json();
@@ -111,7 +111,7 @@ fn there_is_something_to_choose_and_it_is_predicted() {
 }
 
 #[test]
-fn the_map_is_that_of_the_chooser() {
+fn the_map_agrees_with_predictions() {
     let server = Server::start(&[]);
     let question =
         r#"{"circuit": "aes128", "rate_mbit": 100, "rtt_ms": [1, 100], "loss": [0, 0.001, 0.05]}"#;

@@ -1,4 +1,4 @@
-//! What is not answered.
+//! Tests of requests that the server rejects.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ const JSON: (&str, &str) = ("Content-Type", "application/json");
 const BYTES: (&str, &str) = ("Content-Type", "application/octet-stream");
 
 #[test]
-fn other_names_of_this_machine_are_refused() {
+fn foreign_host_names_are_refused() {
     let server = Server::start(&[]);
     let port = server.address.port();
     let asked = |host: &str| server.ask("GET", "/api/health", &[("Host", host)], b"");
@@ -49,7 +49,7 @@ fn other_names_of_this_machine_are_refused() {
 }
 
 #[test]
-fn pages_from_elsewhere_are_refused() {
+fn requests_from_other_sites_are_refused() {
     let server = Server::start(&[]);
     let own = format!("http://{}", server.address);
     let body = br#"{"preset": "lan"}"#;
@@ -72,7 +72,7 @@ fn pages_from_elsewhere_are_refused() {
     ] {
         assert_eq!(status(&headers), 403, "{headers:?}");
     }
-    // Not even to read; and nothing tells a browser that another page may.
+    // Reading is refused too, and no header permits other origins.
     let answer = server.ask("GET", "/api/runs", &[("Sec-Fetch-Site", "cross-site")], b"");
     assert_eq!(answer.status, 403);
     let preflight = [
@@ -82,7 +82,7 @@ fn pages_from_elsewhere_are_refused() {
     let answer = server.ask("OPTIONS", "/api/jobs", &preflight, b"");
     assert_eq!(answer.status, 403);
     assert_eq!(answer.header("access-control-allow-origin"), "");
-    // What a form can send without asking first.
+    // Content types that a form can send without a CORS preflight.
     for kind in [
         "text/plain",
         "application/x-www-form-urlencoded",
@@ -96,7 +96,7 @@ fn pages_from_elsewhere_are_refused() {
 }
 
 #[test]
-fn without_the_token_nothing_is_told() {
+fn the_interface_requires_the_token() {
     let server = Server::start(&["--token"]);
     let token = server.token.clone().unwrap();
     assert!(token.len() >= 32);
@@ -137,7 +137,7 @@ fn without_the_token_nothing_is_told() {
     let answer = server.ask("GET", "/api/runs", &[("Authorization", &bearer)], b"");
     assert_eq!(answer.status, 200);
 
-    // A session stands for it, and is still refused to a page of another origin.
+    // A session replaces the token, but is refused to a page of another origin.
     let session = format!("Bearer {}", server.sign_in());
     let with = ("Authorization", session.as_str());
     let status = |headers: &[(&str, &str)]| server.ask("GET", "/api/runs", headers, b"").status;
@@ -145,12 +145,12 @@ fn without_the_token_nothing_is_told() {
     let answer = server.ask("GET", "/api/session", &[with], b"");
     assert_eq!(answer.json()["signed_in"], true);
     assert_eq!(status(&[with, ("Sec-Fetch-Site", "cross-site")]), 403);
-    // With a token, the machine may have any name.
+    // With a token, any host name is accepted.
     assert_eq!(status(&[with, ("Host", "lab.example:7780")]), 200);
 }
 
 #[test]
-fn a_session_is_of_one_server_and_no_cookie() {
+fn a_session_belongs_to_one_server_and_is_no_cookie() {
     let [server, other] = [(), ()].map(|()| Server::start(&["--token"]));
     let session = server.sign_in();
     let status = |server: &Server, name: &str, value: &str| {
@@ -159,7 +159,7 @@ fn a_session_is_of_one_server_and_no_cookie() {
     let bearer = format!("Bearer {session}");
     assert_eq!(status(&server, "Authorization", &bearer), 200);
     assert_eq!(status(&other, "Authorization", &bearer), 401);
-    // No cookie is accepted, whatever is in it: another port of this host may have received it.
+    // Cookies are never accepted: another port of this host may have received them.
     let token = server.token.as_ref().unwrap();
     for value in [&session, token] {
         for name in [
@@ -185,7 +185,7 @@ fn a_session_ends_when_it_is_signed_out() {
         ask("GET", "/api/session", &session).json()["signed_in"],
         false
     );
-    // Others are signed in as before, and so is the token itself.
+    // Other sessions and the token itself remain valid.
     assert_eq!(ask("GET", "/api/runs", &other).status, 200);
     let token = format!("Bearer {}", server.token.as_ref().unwrap());
     assert_eq!(ask("DELETE", "/api/session", &token).status, 204);
@@ -193,7 +193,7 @@ fn a_session_ends_when_it_is_signed_out() {
 }
 
 #[test]
-fn addresses_that_others_reach_have_tokens() {
+fn a_public_address_requires_a_token() {
     let server = Server::start(&["--listen", "0.0.0.0:0"]);
     assert!(server.token.is_some());
     let folder = tempfile::tempdir().unwrap();
@@ -212,7 +212,7 @@ fn addresses_that_others_reach_have_tokens() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_requests_are_refused() {
     let server = Server::start(&[]);
     for (path, body) in [
         ("/api/scenario", "{"),
@@ -321,7 +321,7 @@ fn what_makes_no_sense_is_refused() {
     }
     assert_eq!(server.ask("PUT", "/api/jobs", &[JSON], b"{}").status, 405);
     assert_eq!(server.ask("POST", "/", &[JSON], b"{}").status, 405);
-    // Not to be understood at all.
+    // Requests that are not HTTP.
     for nonsense in [
         "\x16\x03\x01\x02\0",
         "GET / HTTP/9.9\r\n\r\n",
@@ -340,7 +340,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn paths_lead_nowhere() {
+fn paths_outside_the_page_are_not_found() {
     let server = Server::start(&[]);
     for path in [
         "/../Cargo.toml",
@@ -370,13 +370,13 @@ fn paths_lead_nowhere() {
 }
 
 #[test]
-fn too_much_is_refused_before_it_is_read() {
+fn large_bodies_are_refused_before_they_are_read() {
     let server = Server::start(&[]);
     let large = format!(r#"{{"toml": "{}"}}"#, "#".repeat(300 << 10));
     assert_eq!(server.post("/api/scenario", &large).status, 413);
     let middling = format!(r#"{{"toml": "{}"}}"#, "#".repeat(100 << 10));
     assert_eq!(server.post("/api/scenario", &middling).status, 413);
-    // By what is announced, and by what comes.
+    // The limit holds for the announced length and for a chunked body.
     let mut stream = TcpStream::connect(server.address).unwrap();
     let head = |length: &str| {
         format!(
@@ -399,15 +399,15 @@ fn too_much_is_refused_before_it_is_read() {
     while sent < 200 && stream.write_all(&chunk).is_ok() {
         sent += 1;
     }
-    // 64 MiB, and what the buffers of both ends hold.
-    assert!(sent < 200, "{sent} MiB were taken");
+    // 64 MiB, plus the socket buffers of both ends.
+    assert!(sent < 200, "{sent} MiB were accepted");
     let long = "x".repeat(20_000);
     assert_eq!(server.get(&format!("/api/runs?q={long}")).status, 400);
     assert_eq!(server.get("/api/health").status, 200);
 }
 
 #[test]
-fn uploads_are_received_a_few_at_a_time() {
+fn the_number_of_concurrent_uploads_is_limited() {
     let server = Server::start(&[]);
     let circuit = b"1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n";
     let upload = || {
@@ -421,7 +421,7 @@ fn uploads_are_received_a_few_at_a_time() {
             let head = "POST /api/circuits HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\
                         Content-Type: application/octet-stream\r\nContent-Length: 1000\r\n\r\n";
             stream.write_all(head.as_bytes()).unwrap();
-            // The server says so when it begins to read the body.
+            // The server sends this when it starts to read the body.
             let mut line = String::new();
             BufReader::new(&stream).read_line(&mut line).unwrap();
             assert!(line.starts_with("HTTP/1.1 100 "), "{line}");
@@ -431,21 +431,21 @@ fn uploads_are_received_a_few_at_a_time() {
     let refused = server.ask("POST", "/api/circuits", &[BYTES], circuit);
     assert_eq!(refused.status, 503);
     assert!(refused.error().contains("too many"));
-    // Other requests are answered meanwhile.
+    // Other requests are still answered.
     let question = r#"{"circuit": "aes128", "scenario": {"preset": "lan"}}"#;
     assert_eq!(server.post("/api/predict", question).status, 200);
     drop(started);
-    // The server notices that within moments.
+    // The server notices the closed connections within moments.
     let deadline = Instant::now() + Duration::from_secs(60);
     while upload() == 503 {
-        assert!(Instant::now() < deadline, "the places are not given back");
+        assert!(Instant::now() < deadline, "the permits were not released");
         thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(upload(), 200);
 }
 
 #[test]
-fn only_this_user_can_read_what_is_imported() {
+fn imported_history_is_private_to_the_user() {
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("data");
     let rows = write(parent.path(), "rows.jsonl", "");
@@ -464,7 +464,7 @@ fn only_this_user_can_read_what_is_imported() {
             let path = entry.unwrap().path();
             assert_eq!(mode(&path), 0o600, "{}", path.display());
         }
-        // One that others can read, as earlier versions left it, is made private.
+        // A database that others can read is made private.
         assert_eq!(mode(&data), 0o700);
         set(&database, 0o644);
     }
@@ -473,7 +473,7 @@ fn only_this_user_can_read_what_is_imported() {
 }
 
 #[test]
-fn uploads_are_circuits_and_nothing_else() {
+fn only_valid_circuits_are_stored() {
     let server = Server::start(&[]);
     let circuit = "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n";
     let upload = |name: &str, body: &str| {
@@ -492,7 +492,7 @@ fn uploads_are_circuits_and_nothing_else() {
         (&"mine.txt".into(), &1.into())
     );
     let spec = known["example"].as_str().unwrap().to_owned();
-    // The same again is the same; its name is that of the first time.
+    // Uploading the same content again keeps the first label.
     let again = upload("other.txt", circuit);
     assert_eq!(
         (again.status, &again.json()["example"]),
@@ -540,7 +540,7 @@ fn uploads_are_circuits_and_nothing_else() {
 }
 
 #[test]
-fn commands_are_run_for_nobody_unless_that_was_wanted() {
+fn programs_are_refused_unless_they_are_allowed() {
     let job =
         r#"{"kind": "programs", "a": "true", "b": "true", "scenario": {"preset": "loopback"}}"#;
     let server = Server::start(&[]);
@@ -554,7 +554,7 @@ fn commands_are_run_for_nobody_unless_that_was_wanted() {
             .len(),
         0
     );
-    // Where they are, there is a token, on this machine too.
+    // If programs are allowed, a token is required even on a loopback address.
     let server = Server::start(&["--allow-programs"]);
     assert!(server.token.is_some());
     assert_eq!(server.post("/api/jobs", job).status, 401);
@@ -573,7 +573,7 @@ fn commands_are_run_for_nobody_unless_that_was_wanted() {
 }
 
 #[test]
-fn clients_who_say_nothing_are_in_nobodys_way() {
+fn silent_clients_do_not_block_the_server() {
     let server = Server::start(&[]);
     let silent: Vec<_> = (0..40)
         .map(|_| TcpStream::connect(server.address).unwrap())
@@ -591,7 +591,7 @@ fn clients_who_say_nothing_are_in_nobodys_way() {
 }
 
 #[test]
-fn an_address_in_use_is_named() {
+fn an_address_in_use_is_reported() {
     let server = Server::start(&[]);
     let folder = tempfile::tempdir().unwrap();
     let args = ["testbed", "serve", "--listen"].map(str::to_owned);

@@ -1,9 +1,10 @@
-//! A peer that vanishes is reported within 10 seconds. One that is alive and does not read is waited for.
+//! Tests that a vanished peer is reported within 10 seconds, and that a live one that does not read
+//! is waited for.
 
 use super::*;
 use crate::LinkReader;
 
-/// The longest time that a link may take to report a vanished peer.
+/// Maximum time in which a link must report a vanished peer.
 const PROMISE: Duration = Duration::from_secs(10);
 
 /// Two linked parties, and the path between them.
@@ -61,7 +62,8 @@ async fn a_peer_that_vanishes_while_data_is_on_its_way_is_noticed() {
     assert!(matches!(error, TransportError::PeerVanished), "{error}");
 }
 
-/// Sends more than the receive window holds, and reads the first megabyte before `meanwhile` and the rest after it.
+/// Sends more than the receive window holds. Reads the first megabyte before `meanwhile` and the
+/// rest after it.
 async fn is_survived(meanwhile: impl Future<Output = ()>, a: Link, b: Link) {
     const TOTAL: usize = 40 << 20;
     let (_reader, mut writer) = a.into_parts();
@@ -92,7 +94,7 @@ async fn a_live_peer_that_does_not_read_is_waited_for() {
     is_survived(tokio::time::sleep(Duration::from_secs(60)), a, b).await;
 }
 
-/// A cable that is out for five seconds costs nothing but time.
+/// An outage of five seconds causes only a delay.
 #[tokio::test(start_paused = true)]
 async fn a_short_outage_is_survived() {
     let Pair { a, b, wires } = Pair::new().await;

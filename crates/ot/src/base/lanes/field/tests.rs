@@ -1,22 +1,25 @@
-//! Limits of limbs, canonical form, independence of lanes.
+//! Tests of the limits of limbs, the canonical form, and the independence of lanes.
 
 use super::super::Lanes;
 use super::*;
 
-/// The most that a reduced limb holds.
-const MOST: u64 = (1 << 51) + (1 << 15);
+/// The largest reduced limb.
+const MAX_LIMB: u64 = (1 << 51) + (1 << 15);
 
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn is_reduced(element: &Field) -> bool {
     let limbs = element.0.each_ref().map(words);
-    limbs.as_flattened().iter().all(|limb| *limb <= MOST)
+    limbs.as_flattened().iter().all(|limb| *limb <= MAX_LIMB)
 }
 
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn check_limits() {
-    // Limbs at either end, in every combination.
-    let extremes = (0..32)
-        .map(|bits: u32| Field::splat(&std::array::from_fn(|i| MOST * u64::from(bits >> i & 1))));
+    // All combinations of minimal and maximal limbs.
+    let extremes = (0..32).map(|bits: u32| {
+        Field::splat(&std::array::from_fn(|i| {
+            MAX_LIMB * u64::from(bits >> i & 1)
+        }))
+    });
     let extremes: Vec<Field> = extremes.collect();
     for a in &extremes {
         assert!(is_reduced(a) && is_reduced(&a.neg()) && is_reduced(&a.square()));
@@ -38,7 +41,7 @@ fn check_limits() {
 
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn check_canonical() {
-    // p - 1 to 2^255 - 1, and bit 255, which is ignored.
+    // The numbers from p - 1 to 2^255 - 1, with bit 255 set, which is ignored.
     for above in 0..20_u8 {
         let mut bytes = [0xff; 32];
         bytes[0] = 0xec_u8.wrapping_add(above);
@@ -57,7 +60,7 @@ fn check_canonical() {
 
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn check_lanes() {
-    // A different element in every lane: nothing leaks into another lane.
+    // Every lane has a different element, to show that lanes do not interfere.
     let bytes: [[u8; 32]; LANES] =
         std::array::from_fn(|lane| std::array::from_fn(|i| (31 * lane + 7 * i) as u8 >> 1));
     let all = Field::load(&bytes);
@@ -81,7 +84,7 @@ fn arithmetic_holds_at_the_limits() {
         println!("skipped: no IFMA on this machine");
         return;
     }
-    // SAFETY: the CPU has the features.
+    // SAFETY: `Lanes::detect` found the features.
     unsafe {
         check_limits();
         check_canonical();

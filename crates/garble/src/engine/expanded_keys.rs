@@ -1,0 +1,169 @@
+//! Keys for one tweak each, expanded before the gates that use them.
+//!
+//! Such keys are consecutive numbers and depend on no label. If every gate waits for the previous
+//! one, the keys of the next eight gates are expanded together, so that each gate takes only the
+//! time of its AES rounds. Groups of independent gates are faster without this: their key schedules
+//! overlap with their rounds, and nothing is stored.
+
+use super::{
+    TweakNumbers,
+    rounds::{
+        AesRounds, MIDDLE_ROUNDS, add_keys, encrypt_last_round, encrypt_round, next_rows,
+        substitute,
+    },
+};
+
+/// Number of gates whose keys are expanded together.
+const WINDOW_GATES: usize = 8;
+
+/// Distance in bytes between the keys of the first and the second tweak of a gate.
+const SECOND_TWEAK: usize = 16 * WINDOW_GATES;
+
+/// One round key per tweak of [`WINDOW_GATES`] gates: those of the first tweaks, then those of
+/// the second tweaks.
+type Round = [u8; 2 * SECOND_TWEAK];
+
+/// The round keys of [`WINDOW_GATES`] gates; padded to 16 rounds, so that no bounds check is
+/// needed.
+#[repr(align(64))]
+struct Window([Round; 16]);
+
+/// The key schedules of eight gates; they are as public as the keys.
+pub(crate) struct ExpandedKeys {
+    /// The first of the gates, if any keys are expanded.
+    gate: Option<u64>,
+    window: Window,
+}
+
+impl Default for ExpandedKeys {
+    fn default() -> Self {
+        Self {
+            gate: None,
+            window: Window([[0; _]; 16]),
+        }
+    }
+}
+
+impl ExpandedKeys {
+    /// Returns the number of gates from `gate` on whose keys are expanded.
+    #[inline(always)]
+    pub(super) fn left(&self, gate: u64) -> usize {
+        match self.gate {
+            Some(first) if gate.wrapping_sub(first) < WINDOW_GATES as u64 => {
+                WINDOW_GATES - gate.wrapping_sub(first) as usize
+            }
+            _ => 0,
+        }
+    }
+
+    /// Expands the keys of the gates from the given one on, unless the keys of that gate are
+    /// expanded.
+    #[inline(always)]
+    pub(super) fn prepare<I: AesRounds>(&mut self, isa: I, numbers: TweakNumbers) {
+        if self.left(numbers.gate) == 0 {
+            self.fill(isa, numbers);
+        }
+    }
+
+    #[inline(always)]
+    fn fill<I: AesRounds>(&mut self, isa: I, numbers: TweakNumbers) {
+        let window = &mut self.window;
+        for quad in 0..2 * WINDOW_GATES / (4 * I::LANES) {
+            let mut schedule = Schedule::new(isa, numbers, quad, window);
+            for round in 0..isa.middle_rounds() {
+                schedule.next(isa, round, window);
+            }
+            schedule.last(isa, window);
+        }
+        self.gate = Some(numbers.gate);
+    }
+
+    /// Encrypts the blocks of one gate: the first of two lanes under the key of the first tweak,
+    /// the second under the key of the second tweak.
+    #[inline(always)]
+    pub(super) fn encrypt_one<I: AesRounds, const N: usize, const B: usize>(
+        &self,
+        isa: I,
+        gate: u64,
+        blocks: &mut [[I::Reg; N]; B],
+    ) {
+        debug_assert_eq!(N * I::LANES, 2);
+        let number = gate.wrapping_sub(self.gate.unwrap_or(gate)) as usize % WINDOW_GATES;
+        let Window(rounds) = &self.window;
+        let mut state = *blocks;
+        add_keys(isa, &mut state, &keys_of(isa, &rounds[0], number));
+        for round in &rounds[1..=MIDDLE_ROUNDS] {
+            encrypt_round(isa, &mut state, &keys_of(isa, round, number));
+        }
+        let last = keys_of(isa, &rounds[MIDDLE_ROUNDS + 1], number);
+        encrypt_last_round(isa, &mut state, &last);
+        *blocks = state;
+    }
+}
+
+/// Returns both keys of one gate for one round.
+#[inline(always)]
+fn keys_of<I: AesRounds, const N: usize>(isa: I, round: &Round, number: usize) -> [I::Reg; N] {
+    let mut keys = [isa.splat(0); N];
+    for (n, key) in keys.iter_mut().enumerate() {
+        *key = isa.load(&round[16 * number + n * SECOND_TWEAK..], SECOND_TWEAK);
+    }
+    keys
+}
+
+/// The key schedules of four registers of keys, while they are computed.
+struct Schedule<I: AesRounds> {
+    rows: [I::Reg; 4],
+    substituted: I::Reg,
+    quad: usize,
+}
+
+impl<I: AesRounds> Schedule<I> {
+    /// Starts with the keys themselves, which are the first round keys.
+    #[inline(always)]
+    fn new(
+        isa: I,
+        TweakNumbers { start, gate }: TweakNumbers,
+        quad: usize,
+        to: &mut Window,
+    ) -> Self {
+        let mut keys = [isa.splat(start); 4];
+        for (n, key) in keys.iter_mut().enumerate() {
+            let lane = (4 * quad + n) * I::LANES;
+            let (k, i) = (lane / WINDOW_GATES, lane % WINDOW_GATES);
+            let tweak = gate.wrapping_add(i as u64).wrapping_mul(2) | k as u64;
+            *key = isa.xor(*key, isa.counter(tweak, 2, 0));
+        }
+        Self::store(isa, keys, 0, quad, to);
+        let rows = isa.transpose(keys);
+        Self {
+            rows,
+            substituted: substitute(isa, rows, 0),
+            quad,
+        }
+    }
+
+    /// Computes and stores the round keys that follow those of `round`.
+    #[inline(always)]
+    fn next(&mut self, isa: I, round: usize, to: &mut Window) {
+        let rows = next_rows(isa, self.rows, self.substituted);
+        // Do this first: the next round depends on it, and not on the stores below.
+        (self.substituted, self.rows) = isa.in_order(substitute(isa, rows, round + 1), rows);
+        Self::store(isa, isa.transpose(self.rows), round + 1, self.quad, to);
+    }
+
+    /// Computes and stores the keys of the last round.
+    #[inline(always)]
+    fn last(self, isa: I, to: &mut Window) {
+        let rows = next_rows(isa, self.rows, self.substituted);
+        Self::store(isa, isa.transpose(rows), MIDDLE_ROUNDS + 1, self.quad, to);
+    }
+
+    #[inline(always)]
+    fn store(isa: I, keys: [I::Reg; 4], round: usize, quad: usize, to: &mut Window) {
+        let round = &mut to.0[round % 16];
+        for (n, key) in keys.into_iter().enumerate() {
+            isa.store(key, &mut round[(4 * quad + n) * 16 * I::LANES..], 16);
+        }
+    }
+}

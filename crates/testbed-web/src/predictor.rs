@@ -1,0 +1,259 @@
+//! Sizes of circuits and predictions of run times, with a cache.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use serde::{Deserialize, Serialize};
+use transpute::{
+    Circuit, Config, InputSplit, Program, Registry, Scheme,
+    auto::Auto,
+    circuit::{
+        bristol::{self, Limits},
+        catalogue,
+    },
+    workload::Computation,
+};
+use transpute_netem::scenario::Scenario;
+use transpute_select::{
+    Candidate, Choice, Chooser, End, PathEstimate, Rule, SelectError, Spec, Workload,
+};
+use transpute_testbed::{emulated::path_of, row::Environment};
+
+/// Maximum number of cached circuits, and of cached computations per circuit.
+const MAX_KNOWN: usize = 1000;
+
+/// Where a circuit comes from.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(super) enum Source {
+    /// The catalogue, by this name.
+    BuiltIn(String),
+    /// An upload: a file in the server's folder, which never changes.
+    Upload(PathBuf),
+}
+
+/// The size of a circuit.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct CircuitFacts {
+    /// AND gates.
+    pub(super) and_gates: u64,
+    /// XOR gates.
+    pub(super) xor_gates: u64,
+    /// Bits of each input value; the first one is the garbler's.
+    pub(super) input_widths: Vec<u32>,
+    /// Bits of each output value.
+    pub(super) output_widths: Vec<u32>,
+}
+
+/// A transport of the registry, or `auto`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct TransportEntry {
+    pub(super) name: String,
+    /// Whether the model predicts it.
+    pub(super) is_predictable: bool,
+    /// Whether it belongs to the set that is compared by default.
+    pub(super) is_usual: bool,
+}
+
+/// The parameters of a prediction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PredictionQuery<'a> {
+    pub(super) source: &'a Source,
+    pub(super) scheme: Scheme,
+    /// Number of evaluations in a run.
+    pub(super) batch: u64,
+    pub(super) scenario: &'a Scenario,
+    /// The kernel settings of this machine's emulated paths, if known. A scenario's own congestion
+    /// control takes precedence.
+    pub(super) environment: Option<&'a Environment>,
+    /// The transports to rank.
+    pub(super) transports: &'a [String],
+}
+
+/// The ranked predictions for the transports of a query.
+#[derive(Clone, Debug)]
+pub(super) struct Predictions {
+    pub(super) path: PathEstimate,
+    pub(super) workload: Workload,
+    /// AND gates in one evaluation.
+    pub(super) and_gates: u64,
+    /// The ranking; if no transport is usable, the reason for each.
+    pub(super) choice: Result<Choice, Vec<(String, String)>>,
+}
+
+/// Predicts run times. Caches the sizes of circuits.
+#[derive(Debug)]
+pub(super) struct Predictor {
+    transports: Vec<TransportEntry>,
+    registry: Registry,
+    known: Mutex<HashMap<Source, CachedCircuit>>,
+}
+
+/// The cached figures of one circuit.
+#[derive(Clone, Debug)]
+struct CachedCircuit {
+    facts: CircuitFacts,
+    computations: HashMap<(Scheme, u64), Computation>,
+}
+
+impl Predictor {
+    pub(super) fn new(registry: Registry) -> Self {
+        let usual = Candidate::all(&registry);
+        let usual = usual.iter().map(|candidate| candidate.spec.name());
+        // The default set comes first, in its order.
+        let usual: Vec<String> = usual.map(str::to_owned).collect();
+        let others = (registry.names()).filter(|name| !usual.iter().any(|usual| usual == name));
+        let names = (usual.iter().cloned()).chain(others.map(str::to_owned));
+        let transports = (names.chain([Auto::NAME.to_owned()])).map(|name| TransportEntry {
+            is_predictable: registry.profile(&name).is_some(),
+            is_usual: usual.contains(&name),
+            name,
+        });
+        Self {
+            transports: transports.collect(),
+            registry,
+            known: Mutex::default(),
+        }
+    }
+
+    /// Returns the transports, the default set first.
+    pub(super) fn transports(&self) -> &[TransportEntry] {
+        &self.transports
+    }
+
+    /// Returns the size of a circuit, from the cache if possible.
+    ///
+    /// # Errors
+    /// A line that states why the circuit cannot be loaded.
+    pub(super) fn count(&self, source: &Source) -> Result<CircuitFacts, String> {
+        let known = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.get(source).map(|figures| figures.facts.clone())
+        };
+        match known {
+            Some(facts) => Ok(facts),
+            None => make(source).map(|program| facts(&program)),
+        }
+    }
+
+    /// Predicts the time of a run over each transport.
+    ///
+    /// # Errors
+    /// A line that states why the run cannot be predicted.
+    pub(super) fn predict(&self, question: PredictionQuery<'_>) -> Result<Predictions, String> {
+        let PredictionQuery {
+            source,
+            scheme,
+            batch,
+            scenario,
+            environment,
+            transports,
+        } = question;
+        let (computation, facts) = self.computation(source, scheme, batch)?;
+        let text = |error: SelectError| error.to_string();
+        let workload = computation.workload().map_err(text)?;
+        let environment = environment.map(|usual| Environment {
+            congestion_control: (scenario.congestion_control.clone())
+                .unwrap_or_else(|| usual.congestion_control.clone()),
+            ..usual.clone()
+        });
+        let path = path_of(scenario, environment.as_ref()).map_err(text)?;
+        let candidates = (transports.iter())
+            .map(|name| Spec::in_registry(name, &self.registry).map(Candidate::from))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(text)?;
+        let choice = match Rule.choose(&path, &workload, &candidates) {
+            Ok(choice) => Ok(choice),
+            Err(SelectError::NoCandidate { reasons }) => {
+                // Each reason starts with the name of its transport.
+                let split = |reason: String| match reason.split_once(": ") {
+                    Some((name, why)) => (name.to_owned(), why.to_owned()),
+                    None => (String::new(), reason),
+                };
+                Err(reasons.into_iter().map(split).collect())
+            }
+            Err(error) => return Err(text(error)),
+        };
+        Ok(Predictions {
+            path,
+            workload,
+            and_gates: facts.and_gates,
+            choice,
+        })
+    }
+
+    /// Returns the cost figures of a run. Compiles the circuit only if the figures are not cached.
+    fn computation(
+        &self,
+        source: &Source,
+        scheme: Scheme,
+        batch: u64,
+    ) -> Result<(Computation, CircuitFacts), String> {
+        {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(figures) = known.get(source)
+                && let Some(computation) = figures.computations.get(&(scheme, batch))
+            {
+                return Ok((*computation, figures.facts.clone()));
+            }
+        }
+        let program = make(source)?;
+        let facts = facts(&program);
+        let split = InputSplit::first_to_garbler(program.input_widths());
+        let of = |scheme, batch| {
+            let config = Config {
+                scheme,
+                batch,
+                ..Config::default()
+            };
+            // The garbler is party A, which listens.
+            Computation::new(&program, &split, &config, End::Listener)
+        };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < MAX_KNOWN {
+            let figures = known
+                .entry(source.clone())
+                .or_insert_with(|| CachedCircuit {
+                    facts: facts.clone(),
+                    computations: HashMap::new(),
+                });
+            if figures.computations.len() < MAX_KNOWN {
+                // All schemes are cached together, because users compare them.
+                for scheme in Scheme::ALL {
+                    let computation = of(scheme, batch);
+                    figures.computations.insert((scheme, batch), computation);
+                }
+            }
+        }
+        Ok((of(scheme, batch), facts))
+    }
+}
+
+fn make(source: &Source) -> Result<Program, String> {
+    let circuit = match source {
+        Source::BuiltIn(name) => catalogue::named(name).map_err(|error| error.to_string()),
+        Source::Upload(path) => open(path),
+    };
+    circuit.map(|circuit| Program::compile(&circuit))
+}
+
+fn open(path: &Path) -> Result<Circuit, String> {
+    match bristol::open(path, &Limits::default()) {
+        Ok(parsed) => Ok(parsed.circuit),
+        Err(bristol::BristolError::Invalid { position, problem }) => {
+            Err(format!("{}:{}: {problem}", position.line, position.column))
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn facts(program: &Program) -> CircuitFacts {
+    CircuitFacts {
+        and_gates: program.and_count(),
+        xor_gates: program.xor_count(),
+        input_widths: program.input_widths().to_vec(),
+        output_widths: program.output_widths().to_vec(),
+    }
+}

@@ -1,0 +1,409 @@
+//! The attempts of a race.
+//!
+//! Each connection is set up by a task of its own, which reports [`Update`]s. The race applies one after another.
+
+use std::{iter, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
+    task::{AbortHandle, JoinSet},
+    time::{Instant, sleep_until},
+};
+
+use super::super::{
+    AutoOptions, NAME, Offer, Pick, Progress, Stage,
+    candidate::{Connection, Port, Target, Up, Update, Updates},
+    table::{self, Entry},
+};
+use crate::{Link, PathClass, Registry, Security, TransportError};
+
+/// Connections to a listener, of which one may become the link. Dropping it closes them.
+pub(super) struct Race {
+    address: String,
+    security: Security,
+    options: AutoOptions,
+    pub(super) started: Instant,
+    tasks: JoinSet<()>,
+    updates: UnboundedReceiver<(usize, Update)>,
+    sender: UnboundedSender<(usize, Update)>,
+    /// The connections have the same places in `running` and `progress`.
+    running: Vec<Running>,
+    pub(super) progress: Progress,
+    /// When the UDP handshakes begin; `None` once they have.
+    pub(super) udp_due: Option<Instant>,
+    udp_began: Instant,
+    /// When the first connection came up, or TCP failed.
+    first_settled: Option<Instant>,
+}
+
+/// A candidate with its attempt.
+struct Running {
+    entry: Entry,
+    task: Option<AbortHandle>,
+    /// The connection, once it is established.
+    connection: Option<Box<dyn Connection>>,
+}
+
+impl Race {
+    pub(super) fn begin(
+        address: &str,
+        security: &Security,
+        options: AutoOptions,
+        registry: &Registry,
+    ) -> Result<Self, TransportError> {
+        if matches!(security, Security::Tls { peers, .. } if peers.is_empty()) {
+            return Err(TransportError::NoPinnedPeer);
+        }
+        let mut entries = table::of(registry);
+        entries.retain(|it| it.fits(security));
+        entries.sort_by_key(Entry::preference);
+        let now = Instant::now();
+        let (sender, updates) = mpsc::unbounded_channel();
+        let mut race = Self {
+            address: address.into(),
+            security: security.clone(),
+            options,
+            started: now,
+            tasks: JoinSet::new(),
+            updates,
+            sender,
+            progress: Progress::of_entries(&entries),
+            running: Vec::new(),
+            udp_due: Some(now),
+            udp_began: now,
+            first_settled: None,
+        };
+        for connection in &mut race.progress.connections {
+            if connection.port != Port::Own {
+                connection.stage = Stage::Pending;
+            }
+        }
+        race.running = (entries.into_iter())
+            .map(|entry| Running {
+                entry,
+                task: None,
+                connection: None,
+            })
+            .collect();
+        for index in race.all(|port| port == Port::Stream) {
+            race.udp_due = Some(now + PathClass::SAME_LAN_LIMIT);
+            race.open(index, race.address.clone());
+        }
+        Ok(race)
+    }
+
+    /// Returns the places of the connections with such a port.
+    fn all(&self, has: impl Fn(Port) -> bool) -> Vec<usize> {
+        let connections = &self.progress.connections;
+        (0..connections.len())
+            .filter(|&it| has(connections[it].port))
+            .collect()
+    }
+
+    /// Returns the place of the connection that a transport needs.
+    pub(super) fn find(&self, transport: &str) -> Option<usize> {
+        (self.running.iter()).position(|it| it.entry.transports.contains(&transport))
+    }
+
+    /// Returns the stage of the connection on the TCP port, if one takes part.
+    pub(super) fn stream(&self) -> Option<&Stage> {
+        let mut connections = self.progress.connections();
+        (connections.find(|it| it.port == Port::Stream)).map(|it| &it.stage)
+    }
+
+    /// Begins an attempt in a task. Dropping the race abandons it.
+    fn open(&mut self, index: usize, address: String) {
+        let running = &mut self.running[index];
+        let named: &[&str] = match self.options.takes_named {
+            true => &running.entry.transports,
+            false => &[],
+        };
+        let target = Target {
+            address,
+            security: self.security.clone(),
+            transports: iter::once(NAME).chain(named.iter().copied()).collect(),
+        };
+        let updates = Updates {
+            index,
+            started: self.started,
+            sender: self.sender.clone(),
+        };
+        let candidate = Arc::clone(&running.entry.candidate);
+        running.task = Some(self.tasks.spawn(async move {
+            if let Err(error) = candidate.open(target, &updates).await {
+                updates.send(Update::Failed(error));
+            }
+        }));
+    }
+
+    pub(super) fn begin_udp(&mut self) {
+        (self.udp_due, self.udp_began) = (None, Instant::now());
+        for index in self.all(|port| matches!(port, Port::Datagrams { .. })) {
+            if self.progress.connections[index].stage.is_pending() {
+                self.open(index, self.address.clone());
+            }
+        }
+    }
+
+    /// Applies a report on a connection.
+    fn apply(&mut self, index: usize, update: Update) {
+        let stage = &mut self.progress.connections[index].stage;
+        match (update, &mut *stage) {
+            (Update::Measured(path), Stage::Up(report)) => {
+                (report.path, report.is_complete) = (path, true);
+            }
+            (Update::Answered(rtt), Stage::Pending) => {
+                self.progress.tcp_rtt = Some(rtt);
+                self.hold_udp(rtt);
+            }
+            (Update::Up(up), Stage::Pending) => {
+                let Up {
+                    connection,
+                    report,
+                    offer,
+                } = up;
+                *stage = Stage::Up(Box::new(report));
+                self.running[index].connection = Some(connection);
+                if let Some(offer) = offer {
+                    self.learn(offer);
+                }
+            }
+            (Update::Failed(error), Stage::Pending) => self.end(index, Some(&Arc::new(error))),
+            // The attempt has ended.
+            _ => {}
+        }
+    }
+
+    /// Keeps UDP back when the listener is on the same host or LAN. There the handshakes of several transports take from one
+    /// another more processor time than the round trips that they save: TCP over loopback is up after 2.8 ms beside the
+    /// others and after 0.6 ms alone (medians of 200, `examples/auto.rs`, on two processors). The answer may also come from a
+    /// proxy on this side of a long path, so UDP waits no longer than a busy processor may need for TLS.
+    fn hold_udp(&mut self, rtt: Duration) {
+        if rtt < PathClass::SAME_LAN_LIMIT && self.udp_due.is_some() {
+            let due = Instant::now().checked_add(self.options.udp_patience);
+            self.udp_due = due.or(self.udp_due);
+        }
+    }
+
+    /// Waits until the progress changes. Returns `false` if it cannot change any more.
+    pub(super) async fn changed(&mut self) -> bool {
+        while self.is_open() {
+            let (blocked_at, overdue_at) = (self.udp_blocked_at(), self.overdue_at());
+            tokio::select! {
+                biased;
+                Some((index, update)) = self.updates.recv() => self.apply(index, update),
+                Some(ended) = self.tasks.join_next() => {
+                    if let Err(error) = ended && let Ok(panic) = error.try_into_panic() {
+                        std::panic::resume_unwind(panic);
+                    }
+                    continue;
+                }
+                () = until(self.udp_due) => {
+                    self.begin_udp();
+                    continue;
+                }
+                () = until(blocked_at) => self.end_udp(),
+                () = until(overdue_at) => self.end_overdue(),
+            }
+            let has_stream_failed = matches!(self.stream(), Some(Stage::Failed(_)));
+            if self.first_up().is_some() || has_stream_failed {
+                self.first_settled.get_or_insert_with(Instant::now);
+            }
+            return true;
+        }
+        false
+    }
+
+    /// Returns whether a connection may still come up, or report more.
+    fn is_open(&self) -> bool {
+        let is_open = |stage: &Stage| {
+            stage.is_pending() || stage.up().is_some_and(|report| !report.is_complete)
+        };
+        self.progress.connections().any(|it| is_open(&it.stage))
+    }
+
+    /// Ends a probe: closes one established connection, and waits until the listener has closed its side or
+    /// [`AutoOptions::choice_timeout`] has passed.
+    ///
+    /// In TLS 1.3 the connector's handshake ends before the listener checks the connector's certificate. If the listener rejects it,
+    /// this returns that error.
+    pub(super) async fn leave(&mut self) -> Result<(), TransportError> {
+        let limit = self.options.choice_timeout;
+        for index in self.by_port() {
+            if let Some(connection) = &mut self.running[index].connection {
+                // A listener that takes longer has refused nobody so far.
+                return (tokio::time::timeout(limit, connection.close()).await).unwrap_or(Ok(()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of what the listener offers, leaves out everything else, and begins the attempts that need a port of the offer.
+    fn learn(&mut self, offer: Offer) {
+        if self.progress.offer.is_some() {
+            return;
+        }
+        let host = self
+            .address
+            .rsplit_once(':')
+            .map(|(host, _)| host.to_owned());
+        for index in 0..self.running.len() {
+            let entry = &self.running[index].entry;
+            let port = entry.transports.first().and_then(|it| offer.port(it));
+            if !entry.is_offered(&offer) {
+                self.end(index, None);
+            } else if let (Port::Own, Some(port), Some(host)) = (entry.port, port, &host) {
+                self.progress.connections[index].stage = Stage::Pending;
+                self.open(index, format!("{host}:{port}"));
+            }
+        }
+        self.progress.offer = Some(offer);
+    }
+
+    /// Ends a connection's part in the race: it has failed, or is absent.
+    pub(super) fn end(&mut self, index: usize, error: Option<&Arc<TransportError>>) {
+        let stage = error.cloned().map_or(Stage::Absent, Stage::Failed);
+        self.progress.connections[index].stage = stage;
+        let running = &mut self.running[index];
+        running.connection = None;
+        if let Some(task) = running.task.take() {
+            task.abort();
+        }
+    }
+
+    /// Ends the attempts that are pending.
+    fn end_pending(&mut self, is_concerned: impl Fn(Port) -> bool, error: TransportError) {
+        let error = Arc::new(error);
+        for index in self.all(is_concerned) {
+            if self.progress.connections[index].stage.is_pending() {
+                self.end(index, Some(&error));
+            }
+        }
+    }
+
+    /// Makes the connection of this transport the link. It must be up.
+    pub(super) async fn take(&mut self, pick: &Pick) -> Result<Link, TransportError> {
+        let index = self.find(pick.transport()).ok_or(TransportError::Closed)?;
+        let running = &mut self.running[index];
+        let mut names = running.entry.transports.iter();
+        if let Some(offer) = &self.progress.offer
+            && let Some(name) = names.find(|name| **name == pick.transport())
+        {
+            offer.check(name)?;
+        }
+        let connection = running.connection.take().ok_or(TransportError::Closed)?;
+        connection.take(pick).await
+    }
+
+    /// Returns whether a UDP handshake is in progress and no UDP transport is established.
+    fn waits_for_udp(&self) -> bool {
+        let over_udp = || self.progress.connections().filter(|it| it.uses_udp());
+        self.udp_due.is_none()
+            && over_udp().any(|it| it.stage.is_pending())
+            && !over_udp().any(|it| it.stage.up().is_some())
+    }
+
+    /// Returns when UDP counts as blocked (docs/protocol.md, "When UDP is blocked"); `None` while that is not known.
+    fn udp_blocked_at(&self) -> Option<Instant> {
+        let tcp = self.stream()?.up().filter(|_| self.waits_for_udp())?;
+        // TLS takes a round trip of the whole path; a proxy on this side may have opened the connection.
+        let tls = tcp.after.saturating_sub(self.progress.tcp_rtt?);
+        let rtt = tls.max(tcp.path.least_rtt().unwrap_or_default());
+        let patience = self.options.udp_patience.max(rtt / 2);
+        let answer = self.udp_began.checked_add(rtt + patience)?;
+        Some(answer.max(self.started + tcp.after))
+    }
+
+    fn end_udp(&mut self) {
+        let blocked = TransportError::UdpBlocked {
+            address: self.address.clone(),
+            after: self.started.elapsed(),
+        };
+        self.end_pending(|port| matches!(port, Port::Datagrams { .. }), blocked);
+    }
+
+    /// Returns until when connections may come up: a peer that keeps silent on one must not hold up the choice.
+    fn overdue_at(&self) -> Option<Instant> {
+        // A limit that is beyond the clock's range is none.
+        self.first_settled?.checked_add(self.options.choice_timeout)
+    }
+
+    fn end_overdue(&mut self) {
+        if self.udp_blocked_at().is_some() {
+            self.end_udp();
+        }
+        let overdue = TransportError::Timeout {
+            waiting_for: "further connections to come up",
+            address: self.address.clone(),
+            after: self.started.elapsed(),
+        };
+        self.end_pending(|_| true, overdue);
+        for connection in &mut self.progress.connections {
+            if let Stage::Up(report) = &mut connection.stage {
+                report.is_complete = true;
+            }
+        }
+    }
+
+    /// Returns the first transport that is up, in the order that [`Policy::decide`] promises.
+    pub(super) fn first_up(&self) -> Option<Pick> {
+        let mut connections = self.progress.connections();
+        let up = connections.find(|it| it.stage.up().is_some())?;
+        let is_offered =
+            |name: &&&str| (self.progress.offer.as_ref()).is_none_or(|offer| offer.allows(name));
+        Some(Pick::from(*up.transports().iter().find(is_offered)?))
+    }
+
+    /// Returns the places of the connections, that of TCP first.
+    fn by_port(&self) -> Vec<usize> {
+        let stream = self.all(|port| port == Port::Stream);
+        let others = self.all(|port| port != Port::Stream);
+        [stream, others].concat()
+    }
+
+    /// Returns the errors of the connections that failed.
+    fn failures(&self) -> impl Iterator<Item = TransportError> {
+        self.by_port().into_iter().filter_map(|index| {
+            let connection = &self.progress.connections[index];
+            Some(TransportError::NotUp {
+                transport: connection.transports().first()?,
+                source: connection.stage.error()?.clone(),
+            })
+        })
+    }
+
+    /// Returns the listener's refusal of this end's identity: it holds for every transport.
+    pub(super) fn refusal(&self) -> Option<TransportError> {
+        let is_refusal =
+            |error: &TransportError| matches!(error.root(), TransportError::PeerRefusedUs { .. });
+        self.failures().find(is_refusal)
+    }
+
+    /// Returns why there is no link: the first error that tells more than that nobody answered, else the first one.
+    pub(super) fn failure(&self) -> TransportError {
+        let tells = |error: &TransportError| {
+            !matches!(
+                error.root(),
+                TransportError::Connect { .. }
+                    | TransportError::Timeout { .. }
+                    | TransportError::UdpBlocked { .. }
+            )
+        };
+        let offered = self.progress.offer.iter().flat_map(Offer::names);
+        (self.failures().find(tells))
+            .or_else(|| self.failures().next())
+            // Everything is absent.
+            .unwrap_or_else(|| TransportError::NotOffered {
+                transport: NAME,
+                offered: offered.map(String::from).collect(),
+            })
+    }
+}
+
+/// Waits until then; forever for `None`.
+async fn until(then: Option<Instant>) {
+    match then {
+        Some(then) => sleep_until(then).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,24 @@
+//! The list of the transports in this crate. No other file outside of their folders names them.
+
+use std::sync::Arc;
+
+use crate::{Quic, Registry, Tcp, TcpStriped, Transport};
+#[cfg(unix)]
+use crate::{Rudp, Udp};
+
+impl Registry {
+    /// Makes a registry of the transports in this crate.
+    #[must_use]
+    pub fn with_builtins() -> Self {
+        let transports: Vec<Arc<dyn Transport>> = vec![
+            Arc::new(Tcp::default()),
+            Arc::new(TcpStriped::default()),
+            Arc::new(Quic::default()),
+            #[cfg(unix)]
+            Arc::new(Rudp::default()),
+            #[cfg(unix)]
+            Arc::new(Udp::default()),
+        ];
+        Self { transports }
+    }
+}

@@ -1,0 +1,95 @@
+//! Reliable UDP as a candidate of `auto`. Its endpoint serves the UDP port, and its set-up measures the path.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{
+    Rudp,
+    connect::Authenticated,
+    listener::{Host, RudpListener},
+};
+use crate::{
+    TransportError,
+    auto::{
+        Accepted, NAME,
+        candidate::{
+            Candidate, Established, Place, Port, PortListener, Target, Updates, Visit, offer,
+            picked,
+        },
+    },
+    mismatch,
+    security::Security,
+    tls::NO_COMMON_TRANSPORT,
+};
+
+#[async_trait]
+impl Candidate for Rudp {
+    fn transports(&self) -> Vec<&'static str> {
+        vec![Self::NAME]
+    }
+
+    fn port(&self) -> Port {
+        Port::Datagrams {
+            buffer: self.options.socket_buffer,
+            is_foreign: false,
+        }
+    }
+
+    async fn open(&self, to: Target, updates: &Updates) -> Result<(), TransportError> {
+        let up = (self.connect_over(&to.address, &to.security, &to.transports)).await?;
+        let offer = offer(&up.transport, up.message.as_deref()).await?;
+        let connection = Established::new(up.bare, Self::NAME, &up.transport);
+        updates.up(connection, up.watch.sample(), Some(offer), false);
+        // The trains of the set-up.
+        up.watch.measured().await;
+        updates.measured(up.watch.sample());
+        Ok(())
+    }
+
+    async fn listen(&self, place: Place) -> Result<Box<dyn PortListener>, TransportError> {
+        let (door, message) = (place.udp()?.door(), place.offer.encode());
+        let listener = RudpListener::beside(Racing, door, &place.security, &message, self.options)?;
+        Ok(Box::new(listener))
+    }
+
+    async fn ask(&self, address: &str, security: &Security, ours: &str) -> Option<TransportError> {
+        let asked = self.connect_over(address, security, &[NO_COMMON_TRANSPORT]);
+        let bare = asked.await.ok()?.bare;
+        let mut stream = tokio::io::join(bare.reader, bare.writer);
+        match mismatch::tell(&mut stream, ours).await {
+            error @ TransportError::NoCommonTransport { .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Waits until the peer picks the connection.
+#[derive(Clone, Copy)]
+struct Racing;
+
+impl Host for Racing {
+    type Guest = Accepted;
+
+    const TRANSPORTS: &'static [&'static str] = &[NAME, Rudp::NAME];
+    const NAME: &'static str = Rudp::NAME;
+
+    async fn host(
+        self,
+        connection: Authenticated,
+        timeout: Duration,
+    ) -> Result<Option<Accepted>, TransportError> {
+        picked(connection.bare, Rudp::NAME, &connection.transport, timeout).await
+    }
+}
+
+#[async_trait]
+impl PortListener for RudpListener<Racing> {
+    fn local_address(&self) -> String {
+        self.reachable()
+    }
+
+    async fn next(&mut self) -> Result<Visit, TransportError> {
+        Self::next(self).await.map(Some)
+    }
+}

@@ -1,0 +1,225 @@
+//! Several TCP connections as a candidate of `auto`. They begin with the connection on the TCP port, which can become a link of `tcp`
+//! as well.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{
+    StripedOptions, TcpStriped,
+    gather::Gatherer,
+    groups::Groups,
+    join::{self, Join},
+    open::{announce, open},
+};
+use crate::{
+    Link, LinkReader, Tcp, TransportError,
+    auto::{
+        Accepted, NAME, Offer, Pick,
+        candidate::{Candidate, Connection, Place, Port, PortListener, Target, Updates, Visit},
+        message::{self, Answered, JoinFormat, Message},
+    },
+    tcp::{
+        Acceptor, Channel, Connector, Context, Greeter, Port as TcpPort, Route, Socket,
+        UNSENT_LIMIT, adopt,
+        candidate::{self, TcpConnection},
+    },
+};
+
+#[async_trait]
+impl Candidate for TcpStriped {
+    fn transports(&self) -> Vec<&'static str> {
+        vec![Tcp::NAME, Self::NAME]
+    }
+
+    fn port(&self) -> Port {
+        Port::Stream
+    }
+
+    async fn open(&self, target: Target, updates: &Updates) -> Result<(), TransportError> {
+        let (first, path, offer) = TcpConnection::open(self.options.tcp, target, updates).await?;
+        updates.up(FirstConnection(first), path, Some(offer), true);
+        Ok(())
+    }
+
+    async fn listen(&self, place: Place) -> Result<Box<dyn PortListener>, TransportError> {
+        let options = self.options.tcp;
+        let groups = Groups::new(self.clone(), options.handshake_timeout);
+        let handler = Handler {
+            acceptor: candidate::acceptor(&place, &self.transports())?,
+            offer: Arc::clone(&place.offer),
+            groups: groups.clone(),
+        };
+        let port = TcpPort::bind(&place.address, handler, options).await?;
+        Ok(Box::new(Gatherer::new(port, groups)))
+    }
+}
+
+/// The connection that a link begins with.
+struct FirstConnection(TcpConnection);
+
+#[async_trait]
+impl Connection for FirstConnection {
+    async fn take(self: Box<Self>, pick: &Pick) -> Result<Link, TransportError> {
+        let Self(first) = *self;
+        match pick.transport() {
+            TcpStriped::NAME => stripe(first, pick).await,
+            _ => Box::new(first).take(pick).await,
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), TransportError> {
+        self.0.close().await
+    }
+}
+
+/// Makes a link of several connections, which begins with the one that is up.
+async fn stripe(first: TcpConnection, pick: &Pick) -> Result<Link, TransportError> {
+    let TcpConnection {
+        mut channel,
+        connector,
+        mut options,
+    } = first;
+    let picked = picked(pick)?;
+    let control = picked.tcp.congestion_control;
+    if let Some(name) = control {
+        channel.socket().set_congestion_control(name)?;
+    }
+    let count = picked.connections.unwrap_or(StripedOptions::CONNECTIONS);
+    let is_named = channel.transport().is_some_and(|named| named != NAME);
+    if !is_named {
+        let control = control.map_or(String::new(), |name| format!(",cc={name}"));
+        let choice = format!("{}:n={count}{control}", TcpStriped::NAME);
+        let (mut reader, mut writer) = tokio::io::split(&mut channel);
+        message::send(&mut reader, &mut writer, &choice).await?;
+    }
+    let announced = announce(&mut channel, count).await?;
+    options.congestion_control = control.or(options.congestion_control);
+    let route = Route::to(channel.context().peer, options);
+    let front = |first: LinkReader| match is_named {
+        true => first,
+        false => Box::new(Answered::new(first)),
+    };
+    let (link, growth) = TcpStriped::default().begin(channel, front);
+    announced.grow(&growth, options.handshake_timeout, || {
+        open_further(route.clone(), connector.clone())
+    });
+    Ok(link)
+}
+
+/// Opens a further connection of a link. In plaintext the listener sends its offer on it.
+async fn open_further(route: Route, connector: Connector) -> Result<Channel, TransportError> {
+    let is_plaintext = !connector.encrypts();
+    let mut channel = open(route, connector).await?;
+    if is_plaintext {
+        candidate::read_offer(&mut channel).await?;
+    }
+    Ok(channel)
+}
+
+/// Returns the options that a pick of this transport asks for.
+fn picked(pick: &Pick) -> Result<StripedOptions, TransportError> {
+    let mut settings = pick.settings(TcpStriped::NAME)?;
+    let options = StripedOptions::default().configured(&mut settings)?;
+    settings.finish()?;
+    Ok(options)
+}
+
+/// Handles the connections of a listener until one of them is a link.
+#[derive(Clone)]
+struct Handler {
+    acceptor: Acceptor,
+    offer: Arc<Offer>,
+    /// Links that may get further connections.
+    groups: Groups,
+}
+
+impl Handler {
+    async fn handle(&self, mut channel: Channel) -> Result<Option<Visit>, TransportError> {
+        if !candidate::is_choosing(&channel) {
+            if channel.transport() == Some(Tcp::NAME) {
+                return candidate::accepted(channel, Pick::from(Tcp::NAME))
+                    .map(|it| Some(Some(it)));
+            }
+            // The peer uses this transport by its name and sends no choice.
+            let context = channel.context().clone();
+            let join = Join::read(&mut channel, &context).await?;
+            let pick = format!("{}:n={}", TcpStriped::NAME, join.count);
+            return self.add(join, channel, &Pick::from(&*pick)).await;
+        }
+        let is_allowed = self.offer.allows(TcpStriped::NAME);
+        let allows = |pick: &Pick| match pick.transport() {
+            TcpStriped::NAME => is_allowed && picked(pick).is_ok(),
+            _ => candidate::allows(&self.offer, pick),
+        };
+        let join = JoinFormat {
+            magic: join::MAGIC,
+            length: join::LENGTH,
+            is_allowed,
+        };
+        match candidate::hear(&mut channel, &self.offer, allows, Some(join)).await? {
+            None => Ok(Some(None)),
+            Some(Message::Choice(pick)) if pick.transport() == TcpStriped::NAME => {
+                let context = channel.context().clone();
+                let join = Join::read(&mut channel, &context).await?;
+                let count = picked(&pick)?.connections;
+                if join.index != 0 || Some(join.count) != count {
+                    return Err(wrong_join());
+                }
+                self.add(join, channel, &pick).await
+            }
+            Some(Message::Choice(pick)) => {
+                candidate::accepted(channel, pick).map(|accepted| Some(Some(accepted)))
+            }
+            Some(Message::Join(bytes)) => {
+                let bytes = bytes.try_into().map_err(|_| wrong_join())?;
+                match Join::decode(&bytes)? {
+                    join if join.index == 0 => Err(wrong_join()),
+                    join => self.add(join, channel, &Pick::from(TcpStriped::NAME)).await,
+                }
+            }
+        }
+    }
+
+    /// Adds a connection to its link. The first one becomes the link.
+    async fn add(
+        &self,
+        join: Join,
+        channel: Channel,
+        pick: &Pick,
+    ) -> Result<Option<Visit>, TransportError> {
+        let control = picked(pick)?.tcp.congestion_control;
+        adopt(&channel, control);
+        let pick = pick.clone();
+        let link = self.groups.add(&join, channel, control).await?;
+        Ok(link.map(|link| Some(Accepted { link, pick })))
+    }
+}
+
+impl Greeter for Handler {
+    /// `None`: the connection has joined a link, or it ended during the handshake.
+    type Guest = Option<Visit>;
+
+    const UNSENT_LIMIT: u32 = UNSENT_LIMIT;
+
+    async fn greet(self, socket: Socket, context: Context) -> Result<Self::Guest, TransportError> {
+        candidate::greet(&self.acceptor, socket, context, |it| self.handle(it)).await
+    }
+}
+
+#[async_trait]
+impl PortListener for Gatherer<Handler, Visit> {
+    fn local_address(&self) -> String {
+        Self::local_address(self)
+    }
+
+    async fn next(&mut self) -> Result<Visit, TransportError> {
+        Self::next(self).await
+    }
+}
+
+fn wrong_join() -> TransportError {
+    TransportError::NotTranspute {
+        evidence: "its connection joins a link of tcp-striped as another one than it picked".into(),
+    }
+}

@@ -1,0 +1,256 @@
+//! The connection on the TCP port of `auto`, and TCP as a candidate. `striped` builds on it.
+
+use std::{sync::Arc, time::Instant};
+
+use async_trait::async_trait;
+use tokio::io::AsyncWriteExt;
+
+use super::{
+    Acceptor, Channel, CongestionControl, Connector, Context, Greeter, Port as TcpPort, Route,
+    Socket, Tcp, TcpOptions, UNSENT_LIMIT, adopt,
+};
+use crate::{
+    PathSample, TransportError,
+    auto::{
+        Accepted, NAME, Offer, Pick,
+        candidate::{
+            self, Candidate, Connection, Established, Place, Port, PortListener, Target, Updates,
+            Visit,
+        },
+        message::{self, JoinFormat, Message},
+    },
+    security::Security,
+};
+
+#[async_trait]
+impl Candidate for Tcp {
+    fn transports(&self) -> Vec<&'static str> {
+        vec![Self::NAME]
+    }
+
+    fn port(&self) -> Port {
+        Port::Stream
+    }
+
+    async fn open(&self, target: Target, updates: &Updates) -> Result<(), TransportError> {
+        let (connection, path, offer) = TcpConnection::open(self.options, target, updates).await?;
+        updates.up(connection, path, Some(offer), true);
+        Ok(())
+    }
+
+    async fn listen(&self, place: Place) -> Result<Box<dyn PortListener>, TransportError> {
+        let handler = Handler {
+            acceptor: acceptor(&place, &[Self::NAME])?,
+            offer: Arc::clone(&place.offer),
+        };
+        let port = TcpPort::bind(&place.address, handler, self.options).await?;
+        Ok(Box::new(port))
+    }
+
+    async fn ask(&self, address: &str, security: &Security, ours: &str) -> Option<TransportError> {
+        let connector = Connector::new(security, &[], ours).ok()?;
+        let route = Route::find(address, self.options).await.ok()?;
+        let (socket, context) = route.open(UNSENT_LIMIT).await.ok()?;
+        let error = connector.authenticate(socket, context).await.err()?;
+        match &error {
+            TransportError::NoCommonTransport { theirs, .. } if !names(theirs, ours) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Returns whether a description names this transport.
+fn names(description: &str, transport: &str) -> bool {
+    let is_separator = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
+    description
+        .split(is_separator)
+        .any(|word| word == transport)
+}
+
+/// An established connection to the TCP port.
+pub(crate) struct TcpConnection {
+    pub(crate) channel: Channel,
+    pub(crate) connector: Connector,
+    pub(crate) options: TcpOptions,
+}
+
+impl TcpConnection {
+    /// Opens a connection. Returns with it what the handshakes tell of the path, and the offer.
+    pub(crate) async fn open(
+        options: TcpOptions,
+        to: Target,
+        updates: &Updates,
+    ) -> Result<(Self, PathSample, Offer), TransportError> {
+        let connector = Connector::new(&to.security, &to.transports, NAME)?;
+        let route = Route::find(&to.address, options).await?;
+        let began = Instant::now();
+        let (socket, context) = route.open(UNSENT_LIMIT).await?;
+        // The kernel leaves out the time of a SYN that was lost.
+        let measured = socket.probe().sample().least_rtt();
+        updates.answered(measured.unwrap_or_else(|| began.elapsed()));
+        let mut channel = connector.authenticate(socket, context).await?;
+        let offer = match channel.transport() {
+            Some(transport) => candidate::offer(transport, channel.message()).await?,
+            None => read_offer(&mut channel).await?,
+        };
+        let mut path = channel.socket().probe().sample();
+        // Where the kernel tells nothing: opening the connection took a round trip, and the name's resolution.
+        let connect = channel.info(Tcp::NAME).timings.connect;
+        path.min_rtt = path.least_rtt().or(Some(connect));
+        let connection = Self {
+            channel,
+            connector,
+            options,
+        };
+        Ok((connection, path, offer))
+    }
+}
+
+/// Reads the offer that a listener sends in plaintext.
+pub(crate) async fn read_offer(channel: &mut Channel) -> Result<Offer, TransportError> {
+    let context = channel.context().clone();
+    let read = Offer::read(channel);
+    context.limit("the listener's offer", read).await?
+}
+
+#[async_trait]
+impl Connection for TcpConnection {
+    async fn take(self: Box<Self>, pick: &Pick) -> Result<crate::Link, TransportError> {
+        let control = congestion_control(pick)?;
+        if let Some(name) = control {
+            self.channel.socket().set_congestion_control(name)?;
+        }
+        let agreed = self.channel.transport().unwrap_or(NAME).to_owned();
+        let connection = Established::new(self.channel.into_bare(), Tcp::NAME, &agreed);
+        let name = Tcp::NAME;
+        let choice = control.map_or(name.into(), |control| format!("{name}:cc={control}"));
+        connection.choose(&choice).await
+    }
+
+    async fn close(&mut self) -> Result<(), TransportError> {
+        message::close(&mut self.channel).await
+    }
+}
+
+/// Returns the congestion control that a pick of this transport asks for.
+fn congestion_control(pick: &Pick) -> Result<Option<CongestionControl>, TransportError> {
+    let mut settings = pick.settings(Tcp::NAME)?;
+    let options = TcpOptions::default().configured(&mut settings)?;
+    settings.finish()?;
+    Ok(options.congestion_control)
+}
+
+/// Makes the acceptor of the TCP port, for these transports as far as they are offered.
+pub(crate) fn acceptor(place: &Place, names: &[&'static str]) -> Result<Acceptor, TransportError> {
+    let offered = names
+        .iter()
+        .copied()
+        .filter(|name| place.offer.allows(name));
+    let names: Vec<_> = [NAME].into_iter().chain(offered).collect();
+    Acceptor::new(&place.security, &names, place.offer.describe())
+}
+
+/// Authenticates a connection, and has it handled within the time of a handshake. `None`: the connection ended during the handshake, as
+/// one does that loses the race early.
+pub(crate) async fn greet<T, F>(
+    acceptor: &Acceptor,
+    socket: Socket,
+    context: Context,
+    handle: impl FnOnce(Channel) -> F + Send,
+) -> Result<Option<T>, TransportError>
+where
+    F: Future<Output = Result<Option<T>, TransportError>> + Send,
+{
+    let polite = socket.clone();
+    let channel = match acceptor.authenticate(socket, context.clone()).await {
+        Ok(channel) => channel,
+        Err(TransportError::ClosedDuringHandshake | TransportError::ConnectionReset) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let limited = context.limit("the peer to pick a transport", handle(channel));
+    let result = limited.await.and_then(|result| result);
+    if result.is_err() {
+        polite.close_politely().await;
+    }
+    result
+}
+
+/// Returns whether the peer uses `auto`, and sends a choice.
+pub(crate) fn is_choosing(channel: &Channel) -> bool {
+    channel.transport().is_none_or(|name| name == NAME)
+}
+
+/// Sends the offer where the certificate has not told it, and reads the first message.
+pub(crate) async fn hear(
+    channel: &mut Channel,
+    offer: &Offer,
+    allows: impl Fn(&Pick) -> bool,
+    join: Option<JoinFormat>,
+) -> Result<Option<Message>, TransportError> {
+    if !channel.is_encrypted() {
+        let sent = channel.write_all(&offer.encode()).await;
+        sent.map_err(TransportError::from_io)?;
+    }
+    let (mut reader, mut writer) = tokio::io::split(channel);
+    message::hear(&mut reader, &mut writer, allows, join).await
+}
+
+/// Returns whether a pick asks for this transport.
+pub(crate) fn allows(offer: &Offer, pick: &Pick) -> bool {
+    pick.transport() == Tcp::NAME && offer.allows(Tcp::NAME) && congestion_control(pick).is_ok()
+}
+
+/// Makes a connection the link that was picked.
+pub(crate) fn accepted(channel: Channel, pick: Pick) -> Result<Accepted, TransportError> {
+    adopt(&channel, congestion_control(&pick)?);
+    let link = channel.into_bare().link();
+    Ok(Accepted { link, pick })
+}
+
+/// Handles the connections of a listener.
+#[derive(Clone)]
+struct Handler {
+    acceptor: Acceptor,
+    offer: Arc<Offer>,
+}
+
+impl Handler {
+    async fn handle(&self, mut channel: Channel) -> Result<Option<Visit>, TransportError> {
+        let mut pick = Pick::from(Tcp::NAME);
+        if is_choosing(&channel) {
+            let allows = |pick: &Pick| allows(&self.offer, pick);
+            match hear(&mut channel, &self.offer, allows, None).await? {
+                Some(Message::Choice(picked)) => pick = picked,
+                _ => return Ok(Some(None)),
+            }
+        }
+        accepted(channel, pick).map(|accepted| Some(Some(accepted)))
+    }
+}
+
+impl Greeter for Handler {
+    type Guest = Option<Visit>;
+
+    const UNSENT_LIMIT: u32 = UNSENT_LIMIT;
+
+    async fn greet(self, socket: Socket, context: Context) -> Result<Self::Guest, TransportError> {
+        greet(&self.acceptor, socket, context, |it| self.handle(it)).await
+    }
+}
+
+#[async_trait]
+impl PortListener for TcpPort<Handler> {
+    fn local_address(&self) -> String {
+        Self::local_address(self)
+    }
+
+    async fn next(&mut self) -> Result<Visit, TransportError> {
+        loop {
+            if let Some(visit) = Self::next(self).await? {
+                return Ok(visit);
+            }
+        }
+    }
+}

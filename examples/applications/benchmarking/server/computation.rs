@@ -1,0 +1,174 @@
+//! The garbled computation of the two servers. Most of it is done before the figures arrive.
+
+use std::{sync::Arc, time::Duration};
+
+use transpute::{
+    Bits, Choice, Config, Connecting, Connection, Fingerprint, Identity, InputSplit, Listening,
+    Party, Prepared, Program, Role, session::ConnectionConfig,
+};
+
+use crate::{circuit::circuit, failure::Failure, statistics::FIGURE_BITS};
+
+/// Maximum number of random oblivious transfers that are prepared for the evaluator's input bits.
+const MAX_RANDOM_OTS: usize = 1 << 16;
+
+/// This server's side of the computation before connecting.
+pub(super) struct Unconnected {
+    endpoint: Endpoint,
+    role: Role,
+    companies: usize,
+    and_gates: u64,
+}
+
+enum Endpoint {
+    Listening(Box<Listening>),
+    Connecting(Box<Connecting>),
+}
+
+/// The parameters of the computation.
+pub(super) struct ComputationConfig {
+    pub(super) role: Role,
+    pub(super) identity: Arc<Identity>,
+    pub(super) other: Fingerprint,
+    pub(super) address: String,
+    pub(super) transport: Choice,
+    pub(super) companies: usize,
+    /// Time that the garbler's server may need to start.
+    pub(super) patience: Duration,
+}
+
+/// A connection for which the tables of all companies were already sent.
+pub(super) struct PreparedComputation {
+    connection: Connection,
+    prepared: Prepared,
+    role: Role,
+    companies: usize,
+    and_gates: u64,
+}
+
+/// The result of a computation.
+pub(super) struct ComputationResult {
+    /// The masked results; empty at the garbler's server.
+    pub(super) bits: Bits,
+    /// Number of AND gates.
+    pub(super) and_gates: u64,
+    /// Whether the tables were sent before the figures arrived.
+    pub(super) was_prepared: bool,
+    /// Time from the inputs to the output.
+    pub(super) elapsed: Duration,
+    /// Bytes over the connection for the computation, both directions.
+    pub(super) bytes: u64,
+    /// The connection, to be closed when nothing more urgent is left.
+    pub(super) connection: Connection,
+}
+
+impl Unconnected {
+    /// Compiles the circuit, and listens if this server garbles.
+    pub(super) async fn new(config: ComputationConfig) -> Result<Self, Failure> {
+        let (role, companies) = (config.role, config.companies);
+        let program = compile(companies).await?;
+        let and_gates = program.and_count();
+        let transfers = (companies * FIGURE_BITS).min(MAX_RANDOM_OTS) as u32;
+        let garbles = role == Role::Garbler;
+        let party = Party::new(role, program)
+            .identity(config.identity)
+            .peer(config.other)
+            .transport(config.transport)
+            .patience(config.patience)
+            .connection_config(ConnectionConfig {
+                garbles,
+                stock: if garbles { 0 } else { transfers },
+                ..ConnectionConfig::default()
+            });
+        let endpoint = if garbles {
+            Endpoint::Listening(Box::new(party.listen(&config.address).await?))
+        } else {
+            Endpoint::Connecting(Box::new(party.connect(config.address)))
+        };
+        Ok(Self {
+            endpoint,
+            role,
+            companies,
+            and_gates,
+        })
+    }
+
+    /// Returns the address of the listener, if this server listens.
+    pub(super) fn address(&self) -> Option<String> {
+        match &self.endpoint {
+            Endpoint::Listening(party) => Some(party.local_address()),
+            Endpoint::Connecting(_) => None,
+        }
+    }
+
+    /// Connects, and garbles and sends the tables in advance, for the case that all companies take
+    /// part.
+    pub(super) async fn prepare(self) -> Result<PreparedComputation, Failure> {
+        let connection = match self.endpoint {
+            Endpoint::Listening(party) => party.open().await?,
+            Endpoint::Connecting(party) => party.open().await?,
+        };
+        let prepared = connection.prepare().await?;
+        Ok(PreparedComputation {
+            connection,
+            prepared,
+            role: self.role,
+            companies: self.companies,
+            and_gates: self.and_gates,
+        })
+    }
+}
+
+impl PreparedComputation {
+    /// Computes the results of this number of companies with this server's input bits.
+    pub(super) async fn compute(
+        self,
+        companies: usize,
+        input: Bits,
+    ) -> Result<ComputationResult, Failure> {
+        let Self {
+            connection,
+            prepared,
+            role,
+            ..
+        } = self;
+        let was_prepared = companies == self.companies;
+        let inputs = Box::new(vec![input]);
+        let (bits, and_gates, report, elapsed) = if was_prepared {
+            let outcome = prepared.run_batch(inputs).await?;
+            (
+                outcome.bits(),
+                self.and_gates,
+                outcome.report,
+                outcome.elapsed,
+            )
+        } else {
+            // Both servers drop it, so that their next calls match.
+            drop(prepared);
+            let program = compile(companies).await?;
+            let split = InputSplit::first_to_garbler(program.input_widths());
+            let handle = connection.handle();
+            let running = handle.run(role, program.clone(), split, Config::default(), inputs);
+            let outcome = running.await?;
+            let bits = outcome.outputs.into_iter().next().unwrap_or_default();
+            (bits, program.and_count(), outcome.report, outcome.elapsed)
+        };
+        Ok(ComputationResult {
+            bits,
+            and_gates,
+            was_prepared,
+            elapsed,
+            bytes: report.bytes_sent + report.bytes_received,
+            connection,
+        })
+    }
+}
+
+/// Builds and compiles the circuit on a thread that may block: a thousand companies take about a
+/// second.
+async fn compile(companies: usize) -> Result<Arc<Program>, Failure> {
+    let compiling = tokio::task::spawn_blocking(move || {
+        circuit(companies).map(|circuit| Arc::new(Program::compile(&circuit)))
+    });
+    Ok(compiling.await.map_err(|_| Failure::Broken)??)
+}
