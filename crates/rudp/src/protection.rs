@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::fec::{BLOCK_SEGMENTS, LossEstimate, Plan};
+use crate::fec::{BLOCK_SEGMENTS, BlockPlan, LossEstimate};
 
 /// The maximum loss of a train that counts, as a share. Chosen: a higher loss may be an overflowed
 /// queue, which shows nothing about random loss.
@@ -88,7 +88,7 @@ impl Protection {
         rate: u64,
         rtt: Duration,
     ) -> usize {
-        Plan {
+        BlockPlan {
             loss: self.loss,
             segments,
             bytes_left: Some(left),

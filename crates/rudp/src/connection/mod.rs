@@ -23,7 +23,7 @@ use crate::Time;
 use crate::ack::AckState;
 use crate::config::{Config, FecPolicy, Reliability};
 use crate::event::{ClosedReason, Event};
-use crate::fec::{BlockEncoder, DecoderStore, Limits};
+use crate::fec::{BlockEncoder, DecoderLimits, DecoderStore};
 use crate::flow::Window;
 use crate::frame::{BLOCK_DATA_HEADER, PARITY_HEADER};
 use crate::handshake::Handshake;
@@ -201,9 +201,9 @@ impl Connection {
             peer_limit: 0,
             write_blocked: false,
             recv,
-            decoder: DecoderStore::new(Limits {
+            decoder: DecoderStore::new(DecoderLimits {
                 max_segment: crate::fec::MAX_SEGMENT,
-                ..Limits::default()
+                ..DecoderLimits::default()
             }),
             acks: AckState::default(),
             window,
@@ -443,7 +443,7 @@ impl Connection {
     ///
     /// The application should not write seconds ahead of a slow path, because its output may depend
     /// on the peer's. It must be able to write three round trips ahead, or the parity policy
-    /// assumes that the transfer is about to end ([`fec::Plan`](crate::fec::Plan)).
+    /// assumes that the transfer is about to end ([`fec::BlockPlan`](crate::fec::BlockPlan)).
     fn send_capacity(&self) -> u64 {
         let rate = self.controller.pacing_rate();
         let product = bytes_in(rate, self.rtt.smoothed()).min(u64::MAX / 8);

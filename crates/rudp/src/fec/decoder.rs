@@ -11,7 +11,7 @@ use super::{
 
 /// The limits of a [`DecoderStore`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Limits {
+pub struct DecoderLimits {
     /// The maximum number of blocks that are neither complete nor given up.
     pub blocks: usize,
     /// The maximum number of bytes of their symbols.
@@ -23,7 +23,7 @@ pub struct Limits {
     pub max_segment: usize,
 }
 
-impl Default for Limits {
+impl Default for DecoderLimits {
     /// Returns limits of 64 blocks, 32 MiB, 4,096 remembered blocks and segments of at most 1,472
     /// bytes.
     fn default() -> Self {
@@ -38,7 +38,7 @@ impl Default for Limits {
 
 /// The effect of a symbol.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Outcome {
+pub enum SymbolOutcome {
     /// The symbol was stored, and more symbols are needed.
     Stored,
     /// The symbol is a duplicate, or its block is complete, given up or too old.
@@ -56,7 +56,7 @@ pub enum Outcome {
 /// only if a segment is missing when there are enough symbols. If a limit is reached, the oldest
 /// block is given up.
 pub struct DecoderStore {
-    limits: Limits,
+    limits: DecoderLimits,
     blocks: BTreeMap<u64, Block>,
     bytes: usize,
     /// Finished blocks, complete or given up, above the horizon.
@@ -102,9 +102,9 @@ struct Shape {
 impl DecoderStore {
     /// Creates an empty store.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: DecoderLimits) -> Self {
         Self {
-            limits: Limits {
+            limits: DecoderLimits {
                 max_segment: limits.max_segment.clamp(1, MAX_SEGMENT),
                 ..limits
             },
@@ -144,7 +144,7 @@ impl DecoderStore {
         index: u8,
         segment: &[u8],
         deliver: impl FnMut(u64, &[u8]),
-    ) -> Result<Outcome, FecError> {
+    ) -> Result<SymbolOutcome, FecError> {
         let max = self.limits.max_segment;
         if segment.is_empty() || segment.len() > max {
             return Err(FecError::SegmentLength {
@@ -159,7 +159,7 @@ impl DecoderStore {
             });
         }
         if !self.is_open(block) {
-            return Ok(Outcome::Ignored);
+            return Ok(SymbolOutcome::Ignored);
         }
         if let Some(held) = self.blocks.get(&block) {
             if let Some(shape) = &held.shape {
@@ -167,14 +167,14 @@ impl DecoderStore {
             }
             if let Some(known) = held.segments.get(&index) {
                 return if known == segment {
-                    Ok(Outcome::Ignored)
+                    Ok(SymbolOutcome::Ignored)
                 } else {
                     Err(FecError::Conflict { what: "segment" })
                 };
             }
         }
         if !self.make_room(block, segment.len()) {
-            return Ok(Outcome::Ignored);
+            return Ok(SymbolOutcome::Ignored);
         }
         let copy = self.copy(segment);
         let held = self.blocks.entry(block).or_default();
@@ -196,7 +196,7 @@ impl DecoderStore {
         id: ParityId,
         symbol: &[u8],
         deliver: impl FnMut(u64, &[u8]),
-    ) -> Result<Outcome, FecError> {
+    ) -> Result<SymbolOutcome, FecError> {
         let ParityId { block, index, .. } = id;
         let (count, parity) = (usize::from(id.segments), usize::from(id.parity));
         if count == 0 || index >= id.parity || count + parity > MAX_SYMBOLS {
@@ -210,7 +210,7 @@ impl DecoderStore {
             return Err(FecError::SymbolLength { got: symbol.len() });
         }
         if !self.is_open(block) {
-            return Ok(Outcome::Ignored);
+            return Ok(SymbolOutcome::Ignored);
         }
         let shape = Shape {
             start: id.start,
@@ -230,14 +230,14 @@ impl DecoderStore {
             }
             if let Some(known) = held.parity.get(&index) {
                 return if known == symbol {
-                    Ok(Outcome::Ignored)
+                    Ok(SymbolOutcome::Ignored)
                 } else {
                     Err(FecError::Conflict { what: "parity" })
                 };
             }
         }
         if !self.make_room(block, symbol.len()) {
-            return Ok(Outcome::Ignored);
+            return Ok(SymbolOutcome::Ignored);
         }
         let copy = self.copy(symbol);
         let held = self.blocks.entry(block).or_default();
@@ -310,24 +310,24 @@ impl DecoderStore {
         &mut self,
         block: u64,
         mut deliver: impl FnMut(u64, &[u8]),
-    ) -> Result<Outcome, FecError> {
+    ) -> Result<SymbolOutcome, FecError> {
         let Some(held) = self.blocks.get(&block) else {
-            return Ok(Outcome::Ignored);
+            return Ok(SymbolOutcome::Ignored);
         };
         let Some(shape) = held.shape else {
-            return Ok(Outcome::Stored);
+            return Ok(SymbolOutcome::Stored);
         };
         let count = usize::from(shape.segments);
         if held.segments.len() >= count {
             self.finish(block);
-            return Ok(Outcome::Complete);
+            return Ok(SymbolOutcome::Complete);
         }
         if held.segments.len() + held.parity.len() < count {
-            return Ok(Outcome::Stored);
+            return Ok(SymbolOutcome::Stored);
         }
         let recovered = decode(held, &shape, &mut deliver);
         self.finish(block);
-        recovered.map(Outcome::Recovered)
+        recovered.map(SymbolOutcome::Recovered)
     }
 }
 

@@ -19,9 +19,9 @@ mod encoder;
 mod field;
 mod policy;
 
-pub use decoder::{DecoderStore, Limits, Outcome, ParityId};
+pub use decoder::{DecoderLimits, DecoderStore, ParityId, SymbolOutcome};
 pub use encoder::{BlockEncoder, ParitySymbols};
-pub use policy::{BLOCK_SEGMENTS, LossEstimate, Plan, SMALL_BLOCK};
+pub use policy::{BLOCK_SEGMENTS, BlockPlan, LossEstimate, SMALL_BLOCK};
 
 /// The maximum number of segments and parity symbols of a block together.
 pub const MAX_SYMBOLS: usize = 255;

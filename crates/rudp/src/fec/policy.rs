@@ -141,7 +141,7 @@ impl LossEstimate {
 
 /// The inputs to the number of parity symbols of a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plan {
+pub struct BlockPlan {
     /// The loss of the path.
     pub loss: LossEstimate,
     /// Segments of the block.
@@ -156,7 +156,7 @@ pub struct Plan {
     pub rtt: Duration,
 }
 
-impl Plan {
+impl BlockPlan {
     /// Returns the number of parity symbols to compute.
     ///
     /// It is the minimum with which the block fails rarely, by the tail of the binomial
@@ -169,13 +169,13 @@ impl Plan {
     /// lasts for the same time again, in the median.
     ///
     /// ```
-    /// use transpute_rudp::fec::{LossEstimate, Plan};
+    /// use transpute_rudp::fec::{LossEstimate, BlockPlan};
     /// use std::time::Duration;
     ///
     /// let mut loss = LossEstimate::default();
     /// loss.observe(1000, 100_000);
     /// let (rate, rtt) = (125_000_000, Duration::from_millis(110));
-    /// let mut plan = Plan { loss, segments: 200, bytes_left: None, busy: rtt, rate, rtt };
+    /// let mut plan = BlockPlan { loss, segments: 200, bytes_left: None, busy: rtt, rate, rtt };
     /// assert_eq!(plan.parity_count(), 10);
     /// plan.rtt = Duration::from_millis(1);
     /// plan.busy = Duration::from_secs(10);
@@ -239,10 +239,10 @@ fn tail(n: usize, loss: f64, max: usize) -> f64 {
 mod tests {
     use super::*;
 
-    fn plan(loss: f64, segments: usize) -> Plan {
+    fn plan(loss: f64, segments: usize) -> BlockPlan {
         let mut estimate = LossEstimate::default();
         estimate.observe((loss * 100_000.0) as u64, 100_000);
-        Plan {
+        BlockPlan {
             loss: estimate,
             segments,
             bytes_left: None,

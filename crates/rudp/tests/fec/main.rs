@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use transpute_rudp::fec::{
-    BlockEncoder, DecoderStore, FecError, Limits, MAX_SYMBOLS, Outcome, ParityId,
+    BlockEncoder, DecoderLimits, DecoderStore, FecError, MAX_SYMBOLS, ParityId, SymbolOutcome,
 };
 
 /// Returns segments whose bytes depend on position, index and seed.
@@ -44,7 +44,7 @@ fn transmit(
     parity: &[Vec<u8>],
     lost: &[usize],
     parity_first: bool,
-) -> (Option<Outcome>, BTreeMap<u64, Vec<u8>>) {
+) -> (Option<SymbolOutcome>, BTreeMap<u64, Vec<u8>>) {
     let mut recovered = BTreeMap::new();
     let mut last = None;
     let mut order: Vec<_> = (0..data.len() + parity.len()).collect();
@@ -63,7 +63,7 @@ fn transmit(
             }
         };
         match outcome.unwrap() {
-            Outcome::Stored | Outcome::Ignored => {}
+            SymbolOutcome::Stored | SymbolOutcome::Ignored => {}
             done => last = Some(done),
         }
     }
@@ -96,7 +96,7 @@ proptest! {
         let mut lost: Vec<_> = picks[..parity].iter().map(|pick| pick.index(data.len() + parity)).collect();
         lost.sort_unstable();
         lost.dedup();
-        let mut store = DecoderStore::new(Limits::default());
+        let mut store = DecoderStore::new(DecoderLimits::default());
         let (outcome, recovered) = transmit(&mut store, 7, &data, &symbols, &lost, parity_first);
         let at = offsets(&data);
         let missing = lost.iter().filter(|&&n| n < data.len()).count();
@@ -128,14 +128,14 @@ proptest! {
         let symbols = encode(&data, parity);
         let lost: Vec<_> = (0..=parity.min(count - 1)).collect();
         prop_assume!(lost.len() > parity);
-        let mut store = DecoderStore::new(Limits::default());
+        let mut store = DecoderStore::new(DecoderLimits::default());
         let (outcome, recovered) = transmit(&mut store, 0, &data, &symbols, &lost, false);
         prop_assert_eq!(outcome, None);
         prop_assert!(recovered.is_empty());
         // The retransmission of one segment completes the block.
         let mut late = Vec::new();
         let outcome = store.insert_data(0, 0, &data[0], |_, segment| late.push(segment.to_vec()));
-        prop_assert_eq!(outcome, Ok(Outcome::Recovered(parity)));
+        prop_assert_eq!(outcome, Ok(SymbolOutcome::Recovered(parity)));
         prop_assert_eq!(&late[..], &data[1..=parity]);
     }
 
@@ -146,7 +146,7 @@ proptest! {
             0..400,
         ),
     ) {
-        let limits = Limits { blocks: 4, bytes: 2000, remembered: 16, max_segment: 32 };
+        let limits = DecoderLimits { blocks: 4, bytes: 2000, remembered: 16, max_segment: 32 };
         let mut store = DecoderStore::new(limits);
         for (data, block, a, b, c, length, fill, start) in steps {
             let bytes = vec![fill; length];
@@ -167,14 +167,14 @@ proptest! {
 fn a_block_without_loss_is_not_decoded() {
     let data = segments(&[1400; 200], 3);
     let symbols = encode(&data, 2);
-    let mut store = DecoderStore::new(Limits::default());
+    let mut store = DecoderStore::new(DecoderLimits::default());
     let (outcome, recovered) = transmit(&mut store, 0, &data, &symbols, &[], false);
-    assert_eq!(outcome, Some(Outcome::Complete));
+    assert_eq!(outcome, Some(SymbolOutcome::Complete));
     assert!(recovered.is_empty());
     // Late packets and duplicates of it do not start a new block.
     assert_eq!(
         store.insert_data(0, 3, &data[3], |_, _| {}),
-        Ok(Outcome::Ignored)
+        Ok(SymbolOutcome::Ignored)
     );
     assert_eq!(store.held_blocks(), 0);
 }
@@ -217,7 +217,7 @@ fn the_encoder_rejects_invalid_segments_and_blocks() {
 fn contradictions_are_errors() {
     let data = segments(&[40; 4], 1);
     let symbols = encode(&data, 2);
-    let mut store = DecoderStore::new(Limits::default());
+    let mut store = DecoderStore::new(DecoderLimits::default());
     let conflict = |what| Err(FecError::Conflict { what });
     store.insert_data(0, 0, &data[0], |_, _| {}).unwrap();
     assert_eq!(
@@ -268,7 +268,7 @@ fn a_block_that_decodes_to_invalid_segments_is_corrupt() {
     let data = segments(&[40; 4], 1);
     let mut symbols = encode(&data, 1);
     symbols[0][0] ^= 0x80;
-    let mut store = DecoderStore::new(Limits::default());
+    let mut store = DecoderStore::new(DecoderLimits::default());
     for n in 1..4 {
         store
             .insert_data(0, n, &data[usize::from(n)], |_, _| {})
@@ -281,9 +281,9 @@ fn a_block_that_decodes_to_invalid_segments_is_corrupt() {
 
 #[test]
 fn the_oldest_block_is_given_up_for_a_newer_one() {
-    let limits = Limits {
+    let limits = DecoderLimits {
         blocks: 2,
-        ..Limits::default()
+        ..DecoderLimits::default()
     };
     let mut store = DecoderStore::new(limits);
     for block in [5, 7, 6] {
@@ -293,17 +293,17 @@ fn the_oldest_block_is_given_up_for_a_newer_one() {
     // Block 5 is given up, and block 3 is older than all that are held.
     assert_eq!(
         store.insert_data(5, 1, &[1; 10], |_, _| {}),
-        Ok(Outcome::Ignored)
+        Ok(SymbolOutcome::Ignored)
     );
     assert_eq!(
         store.insert_data(3, 1, &[1; 10], |_, _| {}),
-        Ok(Outcome::Ignored)
+        Ok(SymbolOutcome::Ignored)
     );
     // After a much larger block number, blocks thousands of numbers behind are not accepted.
     store.insert_data(1 << 40, 0, &[1; 10], |_, _| {}).unwrap();
     assert_eq!(
         store.insert_data(6, 1, &[1; 10], |_, _| {}),
-        Ok(Outcome::Ignored)
+        Ok(SymbolOutcome::Ignored)
     );
     assert_eq!(store.held_blocks(), 1);
 }
@@ -338,7 +338,7 @@ fn speed() {
                 .collect();
         }
         let encoded = (cpu_seconds() - start) / f64::from(rounds);
-        let mut store = DecoderStore::new(Limits::default());
+        let mut store = DecoderStore::new(DecoderLimits::default());
         let lost: Vec<_> = (0..parity).map(|n| n * 9).collect();
         let start = cpu_seconds();
         for round in 0..rounds {
