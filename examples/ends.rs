@@ -3,7 +3,8 @@
 use std::{error::Error, path::PathBuf, time::Duration};
 
 use transpute::{
-    Choice, Connecting, Connection, Fingerprint, Identity, Inputs, Listening, Party, Results,
+    Connecting, Connection, Fingerprint, Identity, Inputs, Listening, Party, Results,
+    TransportChoice,
 };
 
 /// The connection of one party to its peer.
@@ -23,7 +24,7 @@ pub struct Ends {
     pub peer: Option<Fingerprint>,
     /// The transport, the same on both sides: auto, tcp, tcp-striped, quic or rudp
     #[arg(long, value_name = "NAME", default_value = "auto")]
-    pub transport: Choice,
+    pub transport: TransportChoice,
     /// Time for which a refused connection is tried again, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=86_400))]
     pub wait: u64,

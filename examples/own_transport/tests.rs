@@ -7,7 +7,7 @@ use transpute::{
     Identity, Registry,
     transport::{
         BindError, ConnectError, HandshakeError, Security, Transport, TransportError,
-        conformance::{self, Mode, Options, Port},
+        conformance::{self, ConformanceOptions, Mode, Port},
     },
 };
 
@@ -16,7 +16,7 @@ use super::unix::Unix;
 #[tokio::test]
 async fn it_conforms() {
     let folder = tempfile::tempdir().unwrap();
-    let mut options = Options::default();
+    let mut options = ConformanceOptions::default();
     options.address = folder.path().join("socket").display().to_string();
     options.modes = vec![Mode::Tls, Mode::Plaintext];
     options.port = Port::Other;

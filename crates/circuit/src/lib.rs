@@ -58,7 +58,7 @@ pub use cache::{CacheError, ProgramCache, SourceKey};
 pub use circuit::{Circuit, CircuitError, Gate, Op, Wire};
 pub use hex::hex;
 pub use program::{
-    Batch, BatchKind, INVERT, Load, LoadError, OutputBit, Program, ProgramError, ProgramGate,
-    Progress,
+    Batch, BatchKind, CompileProgress, INVERT, Load, LoadError, OutputBit, Program, ProgramError,
+    ProgramGate,
 };
 pub use split::{InputSplit, SplitError};

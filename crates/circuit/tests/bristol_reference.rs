@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use transpute_circuit::{
     Bits, Circuit, Op, Program,
-    bristol::{self, Format, Limits, WriteOptions},
+    bristol::{self, Format, ParseLimits, WriteOptions},
 };
 
 /// Opens a reference circuit, and checks that it survives writing and reading.
 fn open(name: &str) -> Circuit {
     let folder = std::env::var_os("TRANSPUTE_CIRCUITS").expect("TRANSPUTE_CIRCUITS is a folder");
-    let parsed = bristol::open(PathBuf::from(folder).join(name), &Limits::default()).unwrap();
+    let parsed = bristol::open(PathBuf::from(folder).join(name), &ParseLimits::default()).unwrap();
     assert_eq!(parsed.format, Format::Fashion);
     let mut text = Vec::new();
     let options = WriteOptions::default();

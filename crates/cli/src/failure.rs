@@ -16,7 +16,7 @@ use transpute::{
 /// The kinds of failure, by exit code.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FailureKind {
     /// Any other failure.
     Other = 1,
     /// A flag or an input value is not valid.
@@ -31,7 +31,7 @@ pub enum Kind {
     Protocol = 6,
 }
 
-impl Kind {
+impl FailureKind {
     /// Returns the name of the kind in JSON.
     fn name(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ pub enum Failure {
     /// A failure with a message.
     Told {
         /// The kind, which has the exit code.
-        kind: Kind,
+        kind: FailureKind,
         /// One line, without the causes.
         message: String,
         /// The cause.
@@ -73,7 +73,7 @@ pub enum Failure {
 
 impl Failure {
     /// Returns a failure without a cause.
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self::Told {
             kind,
             message: message.into(),
@@ -99,7 +99,7 @@ impl Failure {
                 },
                 Some(remedy),
             ) => Self::new(
-                Kind::Disagreement,
+                FailureKind::Disagreement,
                 format!(
                     "the parties disagree on the {field}: {circuit} ({ours}) here, {theirs} at the \
                      peer; {remedy}"
@@ -111,18 +111,18 @@ impl Failure {
 
     /// Returns a failure of no particular kind.
     pub fn other(message: impl Into<String>) -> Self {
-        Self::new(Kind::Other, message)
+        Self::new(FailureKind::Other, message)
     }
 
     /// Returns the failure of a wrong flag or input value.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self::new(Kind::Usage, message)
+        Self::new(FailureKind::Usage, message)
     }
 
     /// Returns the failure of a file, whose path is part of the message.
     pub fn file(path: &Path, message: impl AsRef<str>) -> Self {
         let message = format!("{}: {}", path.display(), message.as_ref());
-        Self::new(Kind::File, message)
+        Self::new(FailureKind::File, message)
     }
 
     /// Adds the cause.
@@ -215,14 +215,14 @@ impl From<transpute::Error> for Failure {
             transpute::Error::Split(_) => {
                 return Self::usage("--garbler-inputs").because(error);
             }
-            transpute::Error::Unprotected(_) => Kind::Usage,
+            transpute::Error::Unprotected(_) => FailureKind::Usage,
             transpute::Error::Transport(error) => before_session(error),
             transpute::Error::Session(error) => match remedy(error) {
                 // Without the source, whose text the message contains.
                 Some(remedy) => return Self::new(in_session(error), format!("{error}; {remedy}")),
                 None => in_session(error),
             },
-            _ => Kind::Other,
+            _ => FailureKind::Other,
         };
         Self::new(kind, error.to_string()).because(error)
     }
@@ -243,7 +243,7 @@ fn remedy(error: &SessionError) -> Option<&'static str> {
     })
 }
 
-fn before_session(error: &TransportError) -> Kind {
+fn before_session(error: &TransportError) -> FailureKind {
     match error.root() {
         TransportError::Registry(
             RegistryError::UnknownTransport { .. }
@@ -252,19 +252,23 @@ fn before_session(error: &TransportError) -> Kind {
         )
         | TransportError::Unsupported(UnsupportedError::CongestionControl { .. })
         | TransportError::Address(AddressError::InvalidAddress { .. })
-        | TransportError::Handshake(HandshakeError::NoPinnedPeer) => Kind::Usage,
-        TransportError::Registry(RegistryError::DuplicateTransport { .. }) => Kind::Other,
-        _ => Kind::Peer,
+        | TransportError::Handshake(HandshakeError::NoPinnedPeer) => FailureKind::Usage,
+        TransportError::Registry(RegistryError::DuplicateTransport { .. }) => FailureKind::Other,
+        _ => FailureKind::Peer,
     }
 }
 
-fn in_session(error: &SessionError) -> Kind {
+fn in_session(error: &SessionError) -> FailureKind {
     match error {
-        SessionError::Config(_) => Kind::Usage,
-        SessionError::Input { .. } => Kind::File,
-        SessionError::Disagreement { .. } | SessionError::RefusedByPeer(_) => Kind::Disagreement,
+        SessionError::Config(_) => FailureKind::Usage,
+        SessionError::Input { .. } => FailureKind::File,
+        SessionError::Disagreement { .. } | SessionError::RefusedByPeer(_) => {
+            FailureKind::Disagreement
+        }
         SessionError::Connection(error) => in_session(error),
-        SessionError::NotTranspute | SessionError::PeerAborted(AbortReason::Busy) => Kind::Peer,
+        SessionError::NotTranspute | SessionError::PeerAborted(AbortReason::Busy) => {
+            FailureKind::Peer
+        }
         // The connecting side receives the listener's verdict at its first read.
         SessionError::Link(error) => match error.downcast_ref() {
             Some(
@@ -278,11 +282,11 @@ fn in_session(error: &SessionError) -> Kind {
                     | HandshakeError::Timeout { .. }
                     | HandshakeError::ClosedDuringHandshake,
                 ),
-            ) => Kind::Peer,
-            _ => Kind::Protocol,
+            ) => FailureKind::Peer,
+            _ => FailureKind::Protocol,
         },
-        SessionError::Cancelled => Kind::Other,
-        _ => Kind::Protocol,
+        SessionError::Cancelled => FailureKind::Other,
+        _ => FailureKind::Protocol,
     }
 }
 

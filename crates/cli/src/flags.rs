@@ -7,7 +7,7 @@ use std::{
 };
 
 use transpute::{
-    Choice, Scheme, TransportError,
+    Scheme, TransportChoice, TransportError,
     auto::{Auto, registry},
     transport::{RegistryError, auto::Offer, check_address},
 };
@@ -48,9 +48,9 @@ pub(crate) fn parse_scheme(text: &str) -> Result<Scheme, String> {
 }
 
 /// Parses the name of a transport with optional settings.
-pub(crate) fn parse_transport(text: &str) -> Result<Choice, String> {
-    let choice = Choice::from(text);
-    if choice == Choice::Auto {
+pub(crate) fn parse_transport(text: &str) -> Result<TransportChoice, String> {
+    let choice = TransportChoice::from(text);
+    if choice == TransportChoice::Auto {
         return Ok(choice);
     }
     if text
@@ -142,10 +142,10 @@ mod tests {
             parse_transport("auto:n=1").unwrap_err(),
             "auto has no settings"
         );
-        assert_eq!(parse_transport("auto"), Ok(Choice::Auto));
+        assert_eq!(parse_transport("auto"), Ok(TransportChoice::Auto));
         assert_eq!(
             parse_transport("tcp-striped:n=4"),
-            Ok(Choice::Named("tcp-striped:n=4".to_owned()))
+            Ok(TransportChoice::Named("tcp-striped:n=4".to_owned()))
         );
         assert!(
             parse_offer("qiuc")

@@ -9,7 +9,7 @@ use clap::Subcommand;
 use transpute::{Identity, IdentityError};
 
 use crate::{
-    failure::{Failure, Kind, set_ours},
+    failure::{Failure, FailureKind, set_ours},
     output,
 };
 
@@ -84,7 +84,10 @@ fn save(identity: &Identity, path: &Path, force: bool) -> Result<(), Failure> {
     match identity.save(path) {
         Err(IdentityError::Exists { .. }) if force => {}
         Err(error @ IdentityError::Exists { .. }) => {
-            return Err(Failure::new(Kind::File, format!("{error} without --force")));
+            return Err(Failure::new(
+                FailureKind::File,
+                format!("{error} without --force"),
+            ));
         }
         other => return other.map_err(failure),
     }
@@ -108,8 +111,8 @@ fn save(identity: &Identity, path: &Path, force: bool) -> Result<(), Failure> {
 
 fn failure(error: IdentityError) -> Failure {
     let kind = match error {
-        IdentityError::Random { .. } | IdentityError::Certificate { .. } => Kind::Other,
-        _ => Kind::File,
+        IdentityError::Random { .. } | IdentityError::Certificate { .. } => FailureKind::Other,
+        _ => FailureKind::File,
     };
     Failure::new(kind, error.to_string()).because(error)
 }

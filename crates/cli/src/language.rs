@@ -14,11 +14,13 @@ use std::{
 
 use transpute::{
     Circuit,
-    circuit::bristol::{self, Limits, MAX_PIPE_BYTES},
+    circuit::bristol::{self, MAX_PIPE_BYTES, ParseLimits},
 };
-use transpute_language::{Compiled, LanguageError, MAX_SOURCE_BYTES, Options, Panics, compile};
+use transpute_language::{
+    CompileOptions, Compiled, LanguageError, MAX_SOURCE_BYTES, Panics, compile,
+};
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 
 /// The ending of the names of source files.
 pub(crate) const EXTENSION: &str = ".garble.rs";
@@ -56,7 +58,11 @@ pub(crate) struct Function {
 }
 
 /// Compiles a source file within limits.
-pub(crate) fn read(path: &Path, options: &Options, bounds: Bounds) -> Result<Function, Failure> {
+pub(crate) fn read(
+    path: &Path,
+    options: &CompileOptions,
+    bounds: Bounds,
+) -> Result<Function, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::other("cannot find this program").because(error))?;
     let mut command = Command::new(program);
@@ -77,7 +83,7 @@ pub(crate) fn read(path: &Path, options: &Options, bounds: Bounds) -> Result<Fun
     let mut child = command.spawn().map_err(cannot)?;
     let messages = child.stderr.take().map(listen);
     let circuit = match child.stdout.take() {
-        Some(stdout) => bristol::read(stdout, MAX_PIPE_BYTES, &Limits::default()),
+        Some(stdout) => bristol::read(stdout, MAX_PIPE_BYTES, &ParseLimits::default()),
         None => return Err(Failure::other("the compiler has no output")),
     };
     let status = child.wait().map_err(cannot)?;
@@ -114,9 +120,9 @@ fn why(path: &Path, status: ExitStatus, messages: &str, bounds: Bounds) -> Failu
         .find_map(|line| line.strip_prefix("error: "));
     if let Some(told) = told {
         let kind = match status.code() {
-            Some(code) if code == Kind::Usage as i32 => Kind::Usage,
-            Some(code) if code == Kind::File as i32 => Kind::File,
-            _ => Kind::Other,
+            Some(code) if code == FailureKind::Usage as i32 => FailureKind::Usage,
+            Some(code) if code == FailureKind::File as i32 => FailureKind::File,
+            _ => FailureKind::Other,
         };
         return Failure::new(kind, told);
     }
@@ -157,7 +163,7 @@ fn was_too_long(_: ExitStatus) -> bool {
 /// its values.
 pub(crate) fn contained(
     path: &Path,
-    options: &Options,
+    options: &CompileOptions,
     bounds: Bounds,
 ) -> Result<Circuit, Failure> {
     limit(bounds).map_err(Failure::other)?;
@@ -217,7 +223,7 @@ pub(crate) fn text(path: &Path) -> Result<String, Failure> {
 fn failure(path: &Path, error: LanguageError) -> Failure {
     match &error {
         LanguageError::Source { .. } => {
-            Failure::new(Kind::File, format!("{}:{error}", path.display()))
+            Failure::new(FailureKind::File, format!("{}:{error}", path.display()))
         }
         LanguageError::Function { .. } => Failure::usage(format!("--function: {error}")),
         LanguageError::Constant { .. } => Failure::usage(format!("--const: {error}")),

@@ -44,7 +44,7 @@ use heap::HEAP;
 use runtime::block_on_threads;
 
 pub use command::main;
-pub use failure::{Failure, Kind};
+pub use failure::{Failure, FailureKind};
 pub use interrupt::{interrupted, unless_interrupted};
 pub use model::{failure as model_failure, load as load_model, print as print_model};
 pub use runtime::block_on;

@@ -9,7 +9,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use transpute::Bits;
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 
 /// An output value in JSON.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -44,7 +44,7 @@ pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(),
 fn stdout_failure(error: io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
         // The reader, for example `head`, has closed the pipe.
-        return Failure::Silent(Kind::Other as u8);
+        return Failure::Silent(FailureKind::Other as u8);
     }
     Failure::other("cannot write to standard output").because(error)
 }

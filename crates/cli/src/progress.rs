@@ -15,7 +15,7 @@ use tokio::{
 use transpute::Progress;
 
 /// Minimum duration of a run for which the bar is shown.
-const PATIENCE: Duration = Duration::from_secs(1);
+const MIN_RUN_TIME: Duration = Duration::from_secs(1);
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -27,7 +27,7 @@ pub(crate) async fn show(started: oneshot::Receiver<Progress>, batch: u64) -> In
     if !io::stderr().is_terminal() {
         return pending().await;
     }
-    sleep(PATIENCE).await;
+    sleep(MIN_RUN_TIME).await;
     let (done, total) = progress.tables();
     let bar = Bar::new(done, total, batch);
     let mut ticks = interval(INTERVAL);

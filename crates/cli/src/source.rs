@@ -6,15 +6,15 @@ use transpute::{
     Circuit, Program,
     circuit::{
         BristolError, ProgramCache, SourceKey,
-        bristol::{self, Format, Limits},
+        bristol::{self, Format, ParseLimits},
         catalogue::{self, CatalogueError},
     },
 };
 
-use transpute_language::Options;
+use transpute_language::CompileOptions;
 
 use crate::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     language::{self, Bounds},
     suggest,
 };
@@ -123,11 +123,11 @@ fn unknown(name: &str) -> String {
 }
 
 fn open(path: &Path) -> Result<bristol::Parsed, Failure> {
-    bristol::open(path, &Limits::default()).map_err(|error| no_circuit(path, error))
+    bristol::open(path, &ParseLimits::default()).map_err(|error| no_circuit(path, error))
 }
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<Circuit, Failure> {
-    bristol::read(bytes, bytes.len() as u64, &Limits::default())
+    bristol::read(bytes, bytes.len() as u64, &ParseLimits::default())
         .map(|parsed| parsed.circuit)
         .map_err(|error| no_circuit(path, error))
 }
@@ -135,7 +135,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Circuit, Failure> {
 fn no_circuit(path: &Path, error: BristolError) -> Failure {
     match error {
         BristolError::Invalid { position, problem } => Failure::new(
-            Kind::File,
+            FailureKind::File,
             format!(
                 "{}:{}:{}: {problem}",
                 path.display(),
@@ -149,7 +149,7 @@ fn no_circuit(path: &Path, error: BristolError) -> Failure {
 
 /// Compiles the function `main` of a source.
 fn compiled(path: &Path) -> Result<Circuit, Failure> {
-    language::read(path, &Options::default(), Bounds::default()).map(|read| read.circuit)
+    language::read(path, &CompileOptions::default(), Bounds::default()).map(|read| read.circuit)
 }
 
 fn is_source(text: &str) -> bool {

@@ -3,13 +3,13 @@
 use std::{fmt, path::PathBuf, str::FromStr, sync::Arc};
 
 use transpute::{
-    Bits, Choice, Config, OutputPolicy, Party, Role, garble::Params, ot::BaseOt,
+    Bits, Config, OutputPolicy, Party, Role, TransportChoice, garble::Params, ot::BaseOt,
     transport::auto::Offer,
 };
 use zeroize::Zeroizing;
 
 use crate::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flags::{PROTOCOL, TRANSPORT, parse_offer, parse_transport},
     inputs::{InputProblem, Wanted},
     protection::Protection,
@@ -18,7 +18,7 @@ use crate::{
 };
 
 #[derive(clap::Args)]
-pub(crate) struct Terms {
+pub(crate) struct PartyOptions {
     /// This party's role: garbler or evaluator. Either may listen
     #[arg(long)]
     pub(crate) role: Role,
@@ -44,10 +44,10 @@ pub(crate) struct Terms {
     /// The transport: auto, or a name with optional settings, such as tcp:cc=bbr,
     /// tcp-striped:n=4,cc=bbr or quic:rate=1g,rtt=110 (bits per second, milliseconds)
     #[arg(
-        long, value_name = "NAME[:KEY=VALUE,...]", default_value_t = Choice::Auto,
+        long, value_name = "NAME[:KEY=VALUE,...]", default_value_t = TransportChoice::Auto,
         value_parser = parse_transport, help_heading = TRANSPORT,
     )]
-    pub(crate) transport: Choice,
+    pub(crate) transport: TransportChoice,
     /// The transports that a listener with --transport auto allows its peer to choose [default:
     /// all]
     #[arg(long, value_name = "NAME,...", value_parser = parse_offer, help_heading = TRANSPORT)]
@@ -77,11 +77,11 @@ pub(crate) struct Terms {
     no_output_check: bool,
 }
 
-impl Terms {
+impl PartyOptions {
     /// Rejects options that contradict each other, before anything is read.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.protection.check()?;
-        let is_named = self.transport != Choice::Auto;
+        let is_named = self.transport != TransportChoice::Auto;
         if is_named && self.offer.is_some() {
             // A warning is not enough: the peer could choose what --offer excludes.
             return Err(Failure::usage(format!(
@@ -152,8 +152,8 @@ impl Terms {
 /// Returns the failure of an input value in the command line.
 pub(crate) fn input_failure(problem: InputProblem) -> Failure {
     let kind = match &problem {
-        InputProblem::Value { source, .. } if source.is_in_file() => Kind::File,
-        _ => Kind::Usage,
+        InputProblem::Value { source, .. } if source.is_in_file() => FailureKind::File,
+        _ => FailureKind::Usage,
     };
     Failure::new(kind, "--input").because(problem)
 }

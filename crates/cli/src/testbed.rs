@@ -11,7 +11,7 @@ use std::{
 
 use transpute_select::PathEstimate;
 
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 
 /// The program with the testbed.
 const PROGRAM: &str = "transpute-testbed";
@@ -95,7 +95,7 @@ fn hand_over(needs: &str) -> Failure {
     match find() {
         Some(program) => replace(&program),
         None => Failure::new(
-            Kind::Other,
+            FailureKind::Other,
             format!(
                 "{needs} needs the program {PROGRAM}, which is neither beside this program nor on PATH: \
                  build it on Linux with `cargo build --release -p transpute-testbed-cli`, or install it with \
@@ -137,5 +137,5 @@ fn exec(command: &mut Command) -> Result<Infallible, io::Error> {
 #[cfg(not(unix))]
 fn exec(command: &mut Command) -> Result<Infallible, io::Error> {
     let status = command.status()?;
-    std::process::exit(status.code().unwrap_or(Kind::Other as i32))
+    std::process::exit(status.code().unwrap_or(FailureKind::Other as i32))
 }

@@ -7,7 +7,7 @@ use clap::{
 };
 
 use crate::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     suggest,
 };
 
@@ -63,5 +63,5 @@ pub(crate) fn failure(error: &Error) -> Failure {
         .unwrap_or(text.len());
     let message = text[..end].strip_prefix("error: ").unwrap_or(&text[..end]);
     let words: Vec<_> = message.split_whitespace().collect();
-    Failure::new(Kind::Usage, words.join(" "))
+    Failure::new(FailureKind::Usage, words.join(" "))
 }

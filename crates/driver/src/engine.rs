@@ -18,7 +18,8 @@ use tokio::{
 use tracing::Span;
 use transpute_circuit::Bits;
 use transpute_session::{
-    Connection, Event, Frame, Milestone, Output, Progress, Progressed, RunId, SessionError,
+    Frame, Milestone, Output, Progress, Progressed, RunId, SessionConnection, SessionError,
+    SessionEvent,
 };
 
 use crate::{
@@ -35,7 +36,7 @@ type Received = Result<Frame, SessionError>;
 
 /// A connection with its incoming frames, its commands and its outgoing buffers.
 pub(super) struct Engine {
-    connection: Connection,
+    connection: SessionConnection,
     frames: mpsc::Receiver<Received>,
     commands: mpsc::UnboundedReceiver<Command>,
     out: SendBuffer,
@@ -43,7 +44,7 @@ pub(super) struct Engine {
     runs: HashMap<RunId, PendingRun>,
     call_ids: HashMap<CallId, RunId>,
     /// Receives the peer's calls; `None` if only this side calls.
-    calls: Option<mpsc::UnboundedSender<Event>>,
+    calls: Option<mpsc::UnboundedSender<SessionEvent>>,
     activity: Activity,
     span: Span,
     /// Whether the first frames, for which the peer waits, were passed to the writer.
@@ -96,11 +97,11 @@ enum Wakeup {
 impl Engine {
     /// Returns an engine; must be called within the runtime of the reader and the writer.
     pub(super) fn new(
-        connection: Connection,
+        connection: SessionConnection,
         frames: mpsc::Receiver<Received>,
         commands: mpsc::UnboundedReceiver<Command>,
         out: SendBuffer,
-        calls: Option<mpsc::UnboundedSender<Event>>,
+        calls: Option<mpsc::UnboundedSender<SessionEvent>>,
         activity: Activity,
         span: Span,
     ) -> Self {
@@ -317,13 +318,13 @@ impl Engine {
     fn dispatch_events(&mut self) {
         while let Some(event) = self.connection.next_event() {
             match event {
-                event @ (Event::Opened | Event::Called(..)) => {
+                event @ (SessionEvent::Opened | SessionEvent::Called(..)) => {
                     // There is no receiver if only this side calls.
                     if let Some(calls) = &self.calls {
                         let _ = calls.send(event);
                     }
                 }
-                Event::Reached(run, milestone) => {
+                SessionEvent::Reached(run, milestone) => {
                     if let Some(pending) = self.runs.get_mut(&run) {
                         let now = pending.started.elapsed();
                         pending.milestones[milestone as usize] = Some(now);
@@ -333,7 +334,7 @@ impl Engine {
                         }
                     }
                 }
-                Event::Output(run, output) => {
+                SessionEvent::Output(run, output) => {
                     if let Some(pending) = self.runs.get_mut(&run) {
                         pending.elapsed = Some(pending.started.elapsed());
                         match &mut pending.on_output {
@@ -342,13 +343,13 @@ impl Engine {
                         }
                     }
                 }
-                Event::Prepared(run) => {
+                SessionEvent::Prepared(run) => {
                     let pending = self.runs.get_mut(&run);
                     if let Some(prepared) = pending.and_then(|pending| pending.prepared.take()) {
                         let _ = prepared.send(Ok(()));
                     }
                 }
-                Event::Ended(run, result) => {
+                SessionEvent::Ended(run, result) => {
                     let Some(pending) = self.runs.remove(&run) else {
                         continue;
                     };

@@ -1,4 +1,4 @@
-//! Drives a [`Connection`] over a [`Link`] with Tokio.
+//! Drives a [`SessionConnection`] over a [`Link`] with Tokio.
 //!
 //! [`run`] drives a connection for a single run to its end. [`drive`] drives a connection for many
 //! runs in the background and returns a [`ConnectionHandle`], on which an application starts runs.
@@ -91,7 +91,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use tracing::{Instrument, Span};
-use transpute_session::{Connection, Event, Output, RunId, SessionError};
+use transpute_session::{Output, RunId, SessionConnection, SessionError, SessionEvent};
 use transpute_transport::Link;
 
 use self::{
@@ -162,7 +162,7 @@ impl Drop for Tasks {
     }
 }
 
-/// Starts a thread, as [`Connection::single`] requires.
+/// Starts a thread, as [`SessionConnection::single`] requires.
 ///
 /// # Errors
 /// The error of the operating system.
@@ -170,7 +170,7 @@ pub fn spawn_thread(name: &str, work: Box<dyn FnOnce() + Send>) -> io::Result<()
     Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }
 
-/// Drives a [connection for a single run](Connection::single) to its end, and calls `on_output`
+/// Drives a [connection for a single run](SessionConnection::single) to its end, and calls `on_output`
 /// with each output of this party.
 ///
 /// Outputs are final once this function has returned `Ok`.
@@ -184,7 +184,7 @@ pub fn spawn_thread(name: &str, work: Box<dyn FnOnce() + Send>) -> io::Result<()
 /// # Cancel safety
 /// Dropping the future cuts the link and ends the run.
 pub async fn run(
-    connection: Connection,
+    connection: SessionConnection,
     run: RunId,
     link: Link,
     options: DriverOptions,
@@ -198,7 +198,7 @@ pub async fn run(
 }
 
 async fn run_over(
-    connection: Connection,
+    connection: SessionConnection,
     run: RunId,
     reader: impl AsyncRead + Send + Unpin + 'static,
     writer: impl AsyncWrite + Send + Unpin + 'static,
@@ -242,7 +242,7 @@ async fn run_over(
 /// # Panics
 /// If called outside a Tokio runtime with time enabled.
 pub fn drive(
-    connection: Connection,
+    connection: SessionConnection,
     link: Link,
     options: DriverOptions,
 ) -> (ConnectionHandle, ConnectionTask) {
@@ -252,7 +252,7 @@ pub fn drive(
 }
 
 /// Drives a connection like [`drive`], for a side that waits for calls of the peer. The last value
-/// yields [`Event::Opened`] and [`Event::Called`].
+/// yields [`SessionEvent::Opened`] and [`SessionEvent::Called`].
 ///
 /// The connection computes on its own thread instead of a blocking thread of the runtime, because
 /// there may be fewer of those than peers.
@@ -260,13 +260,13 @@ pub fn drive(
 /// # Panics
 /// If called outside a Tokio runtime with time enabled.
 pub fn serve(
-    connection: Connection,
+    connection: SessionConnection,
     link: Link,
     options: DriverOptions,
 ) -> (
     ConnectionHandle,
     ConnectionTask,
-    mpsc::UnboundedReceiver<Event>,
+    mpsc::UnboundedReceiver<SessionEvent>,
 ) {
     let span = spans::connection(link.info());
     let (reader, writer) = link.into_parts();
@@ -278,7 +278,7 @@ pub fn serve(
 }
 
 fn drive_over(
-    connection: Connection,
+    connection: SessionConnection,
     reader: impl AsyncRead + Send + Unpin + 'static,
     writer: impl AsyncWrite + Send + Unpin + 'static,
     options: DriverOptions,
@@ -290,11 +290,11 @@ fn drive_over(
 /// Starts the tasks and the thread in the current span. `begun` is a run that was already called
 /// for.
 fn start(
-    connection: Connection,
+    connection: SessionConnection,
     reader: impl AsyncRead + Send + Unpin + 'static,
     writer: impl AsyncWrite + Send + Unpin + 'static,
     options: DriverOptions,
-    calls: Option<mpsc::UnboundedSender<Event>>,
+    calls: Option<mpsc::UnboundedSender<SessionEvent>>,
     begun: Option<(RunId, OnOutput)>,
 ) -> (ConnectionHandle, ConnectionTask, Option<Running>) {
     let (frame_sender, frames) = mpsc::channel(FRAMES_WAITING);

@@ -83,7 +83,7 @@ mod tests {
         io::{AsyncWriteExt, DuplexStream, duplex},
         time::sleep,
     };
-    use transpute_session::Connection;
+    use transpute_session::SessionConnection;
 
     use super::*;
 
@@ -112,7 +112,7 @@ mod tests {
         let mut peer = reading(&activity);
         for per_second in [8, 100] {
             for _ in 0..60 * per_second {
-                send(&mut peer, Connection::sign_of_life()).await;
+                send(&mut peer, SessionConnection::sign_of_life()).await;
                 sleep(Duration::from_secs(1) / per_second).await;
             }
         }
@@ -139,7 +139,7 @@ mod tests {
                 send(&mut peer, &[7; 10]).await;
                 assert_eq!(activity.carried(), before + 5 + 10 * pieces);
             }
-            send(&mut peer, Connection::sign_of_life()).await;
+            send(&mut peer, SessionConnection::sign_of_life()).await;
             assert_eq!(activity.carried(), before + 1005);
         }
     }

@@ -6,7 +6,7 @@ use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
     time::timeout,
 };
-use transpute_session::Connection;
+use transpute_session::SessionConnection;
 
 use super::{
     activity::{Activity, control_bytes},
@@ -31,7 +31,7 @@ pub(super) async fn write_buffers(
                 written
             }
             Ok(None) => break,
-            Err(_) => writer.write_all(Connection::sign_of_life()).await,
+            Err(_) => writer.write_all(SessionConnection::sign_of_life()).await,
         };
         let flushed = match written {
             Ok(()) if send_queue.is_empty() => writer.flush().await,

@@ -24,7 +24,9 @@
 
 use std::iter;
 
-use transpute_circuit::{Batch, BatchKind, InputSplit, Load, Program, ProgramGate, Progress};
+use transpute_circuit::{
+    Batch, BatchKind, CompileProgress, InputSplit, Load, Program, ProgramGate,
+};
 
 use crate::{GarbleError, Scheme, inputs::Owners};
 
@@ -222,11 +224,11 @@ impl Cursor {
     /// A serial circuit has four batches per AND gate; traversing all of them would take a fifth of
     /// the garbling time.
     fn skip(self, program: &Program, budget: &mut u64, (and_cost, xor_cost): (u64, u64)) -> Self {
-        let cost = |to: &Progress| {
+        let cost = |to: &CompileProgress| {
             let ands = to.ands - self.and;
             ands * and_cost + (to.gates - self.gate as u64 - ands) * xor_cost
         };
-        let first = self.batch / Progress::STRIDE + 1;
+        let first = self.batch / CompileProgress::STRIDE + 1;
         let Some(ahead) = program.progress().get(first..) else {
             return self;
         };
@@ -239,7 +241,7 @@ impl Cursor {
         let to = &ahead[passed];
         *budget -= cost(to);
         Self {
-            batch: (first + passed) * Progress::STRIDE,
+            batch: (first + passed) * CompileProgress::STRIDE,
             done_in_batch: 0,
             // The counts fit in `usize`: they are positions in slices of the program.
             gate: to.gates as usize,

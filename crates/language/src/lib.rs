@@ -76,7 +76,7 @@ pub enum Panics {
 
 /// Options of the compilation.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Options {
+pub struct CompileOptions {
     /// The name of the function to compile.
     pub function: String,
     /// Values of the constants that the source leaves open, by `PARTY::NAME`.
@@ -85,7 +85,7 @@ pub struct Options {
     pub panics: Panics,
 }
 
-impl Default for Options {
+impl Default for CompileOptions {
     fn default() -> Self {
         Self {
             function: "main".to_owned(),
@@ -110,7 +110,7 @@ pub struct Compiled {
 ///
 /// # Errors
 /// [`LanguageError`] if the source or the options have an error, or if the compiler fails.
-pub fn compile(source: &str, options: &Options) -> Result<Compiled, LanguageError> {
+pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, LanguageError> {
     if source.len() > MAX_SOURCE_BYTES {
         return Err(LanguageError::TooLong {
             found: source.len(),
@@ -127,7 +127,7 @@ pub fn compile(source: &str, options: &Options) -> Result<Compiled, LanguageErro
     })
 }
 
-fn compile_here(source: &str, options: &Options) -> Result<Compiled, LanguageError> {
+fn compile_here(source: &str, options: &CompileOptions) -> Result<Compiled, LanguageError> {
     let program = garble_lang::check(source).map_err(LanguageError::of)?;
     let Some(function) = program.fn_defs.get(&options.function) else {
         return Err(LanguageError::unknown_function(&options.function, &program));

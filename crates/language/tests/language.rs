@@ -5,14 +5,16 @@ use std::{sync::mpsc, thread, time::Duration};
 use garble_lang::literal::Literal;
 use proptest::prelude::*;
 use transpute_circuit::Bits;
-use transpute_language::{Compiled, LanguageError, MAX_SOURCE_BYTES, Options, Panics, compile};
+use transpute_language::{
+    CompileOptions, Compiled, LanguageError, MAX_SOURCE_BYTES, Panics, compile,
+};
 
 fn compiled(source: &str) -> Compiled {
-    compile(source, &Options::default()).unwrap_or_else(|error| panic!("{source}: {error}"))
+    compile(source, &CompileOptions::default()).unwrap_or_else(|error| panic!("{source}: {error}"))
 }
 
 fn refused(source: &str) -> String {
-    let error = compile(source, &Options::default()).unwrap_err();
+    let error = compile(source, &CompileOptions::default()).unwrap_err();
     error.to_string()
 }
 
@@ -82,7 +84,7 @@ fn functions_and_constants_are_selected_by_name() {
             for element in x { sum = sum + element; }
             sum
         }";
-    let options = |constants: &[(&str, &str)]| Options {
+    let options = |constants: &[(&str, &str)]| CompileOptions {
         function: "total".to_owned(),
         constants: (constants.iter())
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -130,9 +132,9 @@ fn functions_and_constants_are_selected_by_name() {
             .to_string();
         assert!(error.contains(fragment), "{error}");
     }
-    let unknown = Options {
+    let unknown = CompileOptions {
         function: "mean".to_owned(),
-        ..Options::default()
+        ..CompileOptions::default()
     };
     let error = compile(source, &unknown).unwrap_err().to_string();
     assert_eq!(
@@ -177,7 +179,7 @@ fn errors_have_a_line_and_a_column() {
 fn a_panic_of_the_compiler_is_an_error() {
     // The compiler divides by zero on an assignment to an element without bits.
     let source = "pub fn main(x: u8) -> u8 { let mut a = [[0u8; 0]; 2]; a[1] = [0u8; 0]; x }";
-    let error = compile(source, &Options::default()).unwrap_err();
+    let error = compile(source, &CompileOptions::default()).unwrap_err();
     assert!(matches!(error, LanguageError::Fault(_)), "{error}");
     assert!(
         error
@@ -187,7 +189,7 @@ fn a_panic_of_the_compiler_is_an_error() {
 
     let long = " ".repeat(MAX_SOURCE_BYTES + 1);
     assert!(matches!(
-        compile(&long, &Options::default()),
+        compile(&long, &CompileOptions::default()),
         Err(LanguageError::TooLong { .. })
     ));
 }
@@ -210,7 +212,7 @@ fn deep_sources_do_not_overflow_the_stack() {
         (around("(", "x", ")"), false),
         (around("[", "x", "]"), false),
     ] {
-        let compiled = compile(&source, &Options::default());
+        let compiled = compile(&source, &CompileOptions::default());
         let start: String = source.chars().take(60).collect();
         assert_eq!(compiled.is_ok(), is_taken, "{start}: {compiled:?}");
     }
@@ -246,7 +248,7 @@ fn compile_with_timeout(source: &str) -> Result<Compiled, LanguageError> {
     let (sender, receiver) = mpsc::channel();
     let owned = source.to_owned();
     // After a timeout the receiver is gone, so sending may fail.
-    thread::spawn(move || drop(sender.send(compile(&owned, &Options::default()))));
+    thread::spawn(move || drop(sender.send(compile(&owned, &CompileOptions::default()))));
     let compiled = receiver.recv_timeout(Duration::from_secs(120));
     compiled.unwrap_or_else(|_| panic!("the compiler does not terminate on {source:?}"))
 }

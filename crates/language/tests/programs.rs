@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use proptest::prelude::*;
 use transpute_circuit::{Bits, Circuit};
-use transpute_language::{Compiled, Options, Panics, compile};
+use transpute_language::{CompileOptions, Compiled, Panics, compile};
 
 fn source(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/programs");
@@ -12,7 +12,7 @@ fn source(name: &str) -> String {
 }
 
 fn compiled(name: &str) -> Compiled {
-    compile(&source(name), &Options::default()).unwrap()
+    compile(&source(name), &CompileOptions::default()).unwrap()
 }
 
 /// Concatenates numbers of the given widths.
@@ -162,9 +162,9 @@ proptest! {
 
 #[test]
 fn panics_can_be_ignored() {
-    let options = Options {
+    let options = CompileOptions {
         panics: Panics::Ignore,
-        ..Options::default()
+        ..CompileOptions::default()
     };
     let compiled = compile(&source("division"), &options).unwrap();
     assert_eq!(compiled.outputs, ["u16"]);

@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use transpute_circuit::{Builder, Circuit, Program, Word, catalogue};
-use transpute_language::{Options, Panics, compile};
+use transpute_language::{CompileOptions, Panics, compile};
 
 fn ands(circuit: &Circuit) -> u64 {
     Program::compile(circuit).and_count()
@@ -13,9 +13,9 @@ fn ands(circuit: &Circuit) -> u64 {
 /// Returns the AND counts of a source with and without the panic flag.
 fn both(source: &str) -> [u64; 2] {
     [Panics::Output, Panics::Ignore].map(|panics| {
-        let options = Options {
+        let options = CompileOptions {
             panics,
-            ..Options::default()
+            ..CompileOptions::default()
         };
         ands(&compile(source, &options).unwrap().circuit)
     })

@@ -75,9 +75,9 @@ mod tree;
 mod wide;
 
 pub use base::{
-    AnyReceiver, AnySender, BASE_COUNT, BASE_SENDER_LEN, BaseOt, BaseReceiver, BaseSender,
-    KemAnswer, KemReceiver, KemSender, Keys, base_receiver_len, delta_choices, kem_receiver_len,
-    kem_sender_len,
+    AnyReceiver, AnySender, BASE_COUNT, BASE_SENDER_LEN, BaseOt, BaseOtKeys, BaseReceiver,
+    BaseSender, KemAnswer, KemReceiver, KemSender, base_receiver_len, delta_choices,
+    kem_receiver_len, kem_sender_len,
 };
 pub use check::{CheckedRows, UncheckedRows};
 pub use cot::{CotReceiver, CotSender, OpenSegment};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use transpute_units::KnownDirection;
 
-use crate::rate::Kind;
+use crate::rate::ControllerKind;
 
 /// Use of forward error correction.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -37,9 +37,9 @@ const MIN_IDLE_TIMEOUT: Duration = Duration::from_secs(7);
 ///
 /// The default suits paths up to 1 Gbit/s at 300 ms.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct RudpConfig {
     /// The rate controller. Default: `bbr`.
-    pub controller: Kind,
+    pub controller: ControllerKind,
     /// Prior knowledge of rate and loss in this end's direction. Too high a rate costs loss for a
     /// round trip or two. The rate that the probe train measures replaces it. Default: none.
     pub prior: KnownDirection,
@@ -72,10 +72,10 @@ pub struct Config {
     pub max_burst: Duration,
 }
 
-impl Default for Config {
+impl Default for RudpConfig {
     fn default() -> Self {
         Self {
-            controller: Kind::default(),
+            controller: ControllerKind::default(),
             prior: KnownDirection::default(),
             probe: true,
             fec: FecPolicy::default(),
@@ -91,7 +91,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl RudpConfig {
     /// Returns the effective idle timeout.
     pub(crate) fn idle_timeout(&self) -> Duration {
         self.idle_timeout.max(MIN_IDLE_TIMEOUT)

@@ -7,7 +7,7 @@ use thiserror::Error;
 /// An event of a connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Event {
+pub enum RudpEvent {
     /// The handshake is complete: packets pass in both directions.
     Established,
     /// The peer reported the rate that it measured in this end's direction.
@@ -22,12 +22,12 @@ pub enum Event {
         /// The round-trip time.
         rtt: Duration,
     },
-    /// The peer's train is over: [`Connection::incoming_train`](crate::Connection::incoming_train)
+    /// The peer's train is over: [`RudpConnection::incoming_train`](crate::RudpConnection::incoming_train)
     /// returns its result.
     PathMeasured,
     /// Data can be read, or the stream has ended.
     Readable,
-    /// The send buffer has room again, after [`write`](crate::Connection::write) took less than it
+    /// The send buffer has room again, after [`write`](crate::RudpConnection::write) took less than it
     /// was given.
     Writable,
     /// The peer has received all data that was written, and the end of the stream.

@@ -11,7 +11,7 @@ use crate::seal::{Opener, Sealer};
 
 /// A side of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Side {
+pub enum EndpointSide {
     /// The end that sends the first datagram.
     Connector,
     /// The end that waits for the first datagram.
@@ -58,13 +58,13 @@ pub enum KeyError {
 /// Keys are derived with HKDF-SHA-256 (RFC 5869). The secret of each direction yields a key, an IV
 /// and the *connection ID*. The connection ID is four bytes in every packet, which a socket shared
 /// by several connections uses for demultiplexing. All secrets are wiped on drop.
-pub struct Keys {
-    pub(crate) side: Side,
+pub struct PacketKeys {
+    pub(crate) side: EndpointSide,
     pub(crate) sealer: Sealer,
     pub(crate) opener: Opener,
 }
 
-impl Keys {
+impl PacketKeys {
     /// Derives keys from an exporter secret that only the two ends have.
     ///
     /// `context` distinguishes the connections of one TLS session, and both ends must pass the
@@ -75,7 +75,7 @@ impl Keys {
     ///
     /// Returns an error if the secret does not have 32 to 64 bytes.
     pub fn new(
-        side: Side,
+        side: EndpointSide,
         secret: &[u8],
         context: &[u8],
         cipher: Cipher,
@@ -99,7 +99,7 @@ impl Keys {
     /// # Errors
     ///
     /// Returns an error only if the cryptographic library fails.
-    pub fn plaintext(side: Side, context: &[u8]) -> Result<Self, KeyError> {
+    pub fn plaintext(side: EndpointSide, context: &[u8]) -> Result<Self, KeyError> {
         let prk =
             hkdf::Salt::new(hkdf::HKDF_SHA256, b"transpute rudp 1 plaintext").extract(context);
         let connector = Ratchet::new(expand(&prk, &[b"connector"])?, None);
@@ -121,7 +121,7 @@ impl Keys {
 
     /// Returns the side that these keys are for.
     #[must_use]
-    pub fn side(&self) -> Side {
+    pub fn side(&self) -> EndpointSide {
         self.side
     }
 
@@ -131,10 +131,14 @@ impl Keys {
         self.sealer.protects()
     }
 
-    fn assemble(side: Side, connector: Ratchet, listener: Ratchet) -> Result<Self, KeyError> {
+    fn assemble(
+        side: EndpointSide,
+        connector: Ratchet,
+        listener: Ratchet,
+    ) -> Result<Self, KeyError> {
         let (out, into) = match side {
-            Side::Connector => (connector, listener),
-            Side::Listener => (listener, connector),
+            EndpointSide::Connector => (connector, listener),
+            EndpointSide::Listener => (listener, connector),
         };
         Ok(Self {
             side,
@@ -144,7 +148,7 @@ impl Keys {
     }
 }
 
-impl fmt::Debug for Keys {
+impl fmt::Debug for PacketKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keys")
             .field("side", &self.side)
@@ -235,23 +239,29 @@ mod tests {
 
     #[test]
     fn connection_ids_match_and_differ_by_direction_and_context() {
-        let keys =
-            |side, context: &[u8]| Keys::new(side, &[7; 32], context, Cipher::default()).unwrap();
-        let a = keys(Side::Connector, b"x");
-        let b = keys(Side::Listener, b"x");
+        let keys = |side, context: &[u8]| {
+            PacketKeys::new(side, &[7; 32], context, Cipher::default()).unwrap()
+        };
+        let a = keys(EndpointSide::Connector, b"x");
+        let b = keys(EndpointSide::Listener, b"x");
         assert_eq!(a.local_id(), b.remote_id());
         assert_eq!(a.remote_id(), b.local_id());
         assert_ne!(a.local_id(), a.remote_id());
-        assert_ne!(a.local_id(), keys(Side::Connector, b"y").local_id());
+        assert_ne!(a.local_id(), keys(EndpointSide::Connector, b"y").local_id());
     }
 
     #[test]
     fn secrets_of_wrong_length_are_rejected_and_secrets_are_not_printed() {
         for length in [0, 31, 65] {
-            let keys = Keys::new(Side::Connector, &vec![7; length], b"", Cipher::default());
+            let keys = PacketKeys::new(
+                EndpointSide::Connector,
+                &vec![7; length],
+                b"",
+                Cipher::default(),
+            );
             assert_eq!(keys.err(), Some(KeyError::SecretLength(length)));
         }
-        let keys = Keys::plaintext(Side::Connector, b"").unwrap();
+        let keys = PacketKeys::plaintext(EndpointSide::Connector, b"").unwrap();
         assert_eq!(
             format!("{keys:?}"),
             "Keys { side: Connector, protects: false, .. }"

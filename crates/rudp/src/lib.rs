@@ -1,7 +1,7 @@
 //! Reliable, encrypted delivery of a byte stream over UDP, as a state machine without sockets or
 //! clocks.
 //!
-//! A [`Connection`] is one end. Its input is datagrams, times and bytes of the stream, and so is
+//! A [`RudpConnection`] is one end. Its input is datagrams, times and bytes of the stream, and so is
 //! its output. An [`Acceptor`] creates the connections of a listener. Properties of the protocol:
 //!
 //! - A TLS 1.3 handshake in packets of its own ([`Tls`]) takes one round trip. It includes a train
@@ -67,15 +67,15 @@ mod toy_tls;
 mod trains;
 mod wire;
 
-pub use config::{Config, FecPolicy, Reliability};
-pub use connection::{Connection, Read, Transmit};
-pub use event::{ClosedReason, Event, Violation};
+pub use config::{FecPolicy, Reliability, RudpConfig};
+pub use connection::{Read, RudpConnection, Transmit};
+pub use event::{ClosedReason, RudpEvent, Violation};
 pub use handshake::{
     AcceptContext, AcceptLimits, AcceptResult, Acceptor, Alert, BeginTls, DataSecret,
     EXPORTER_LABEL, Entropy, HandshakeKeys, Id, PacketKey, PlaintextAgreement, PlaintextTls,
     TAG_BYTES, Tls, VERSION, is_set_up, receiver,
 };
-pub use keys::{Cipher, KeyError, Keys, Side};
+pub use keys::{Cipher, EndpointSide, KeyError, PacketKeys};
 pub use seal::is_packet;
-pub use stats::{Limit, Stats, TrainResult};
+pub use stats::{SendLimit, Stats, TrainResult};
 pub use time::Time;

@@ -244,17 +244,17 @@ fn checksum(start: u64, header: &[u8], body: &[u8]) -> [u8; TAG_LEN] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::{Cipher, Keys, Side};
+    use crate::keys::{Cipher, EndpointSide, PacketKeys};
 
-    fn pair(cipher: Option<Cipher>) -> (Keys, Keys) {
+    fn pair(cipher: Option<Cipher>) -> (PacketKeys, PacketKeys) {
         let keys = |side| match cipher {
-            Some(cipher) => Keys::new(side, &[9; 32], b"test", cipher).unwrap(),
-            None => Keys::plaintext(side, b"test").unwrap(),
+            Some(cipher) => PacketKeys::new(side, &[9; 32], b"test", cipher).unwrap(),
+            None => PacketKeys::plaintext(side, b"test").unwrap(),
         };
-        (keys(Side::Connector), keys(Side::Listener))
+        (keys(EndpointSide::Connector), keys(EndpointSide::Listener))
     }
 
-    fn packet(keys: &mut Keys, number: u64, frames: &[u8]) -> Vec<u8> {
+    fn packet(keys: &mut PacketKeys, number: u64, frames: &[u8]) -> Vec<u8> {
         let mut packet = vec![0; HEADER_LEN];
         packet.extend_from_slice(frames);
         packet.extend_from_slice(&[0; TAG_LEN]);
@@ -262,7 +262,7 @@ mod tests {
         packet
     }
 
-    fn open(keys: &mut Keys, mut datagram: Vec<u8>) -> Result<Vec<u8>, Reject> {
+    fn open(keys: &mut PacketKeys, mut datagram: Vec<u8>) -> Result<Vec<u8>, Reject> {
         let number = keys.opener.number(&datagram)?;
         Ok(keys.opener.open(number, &mut datagram)?.to_vec())
     }

@@ -70,7 +70,7 @@ pub struct Stats {
     /// Bytes that the peer may send beyond those that were read.
     pub receive_window: u64,
     /// What last limited the sender.
-    pub limited_by: Limit,
+    pub limited_by: SendLimit,
     /// The state of the rate controller.
     pub controller: Snapshot,
 }
@@ -152,7 +152,7 @@ impl Stats {
 /// The limit of a sender's rate.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Limit {
+pub enum SendLimit {
     /// Nothing has been sent yet.
     #[default]
     Nothing,
@@ -189,5 +189,5 @@ pub(crate) struct Counters {
     /// Received data packets; a subset of `received_packets`.
     pub(crate) received_data_packets: u64,
     pub(crate) peer_arrival_rate: u64,
-    pub(crate) limited_by: Limit,
+    pub(crate) limited_by: SendLimit,
 }

@@ -6,7 +6,7 @@
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::digest::{Context, SHA256};
 
-use super::{Alert, Cipher, DataSecret, HandshakeKeys, PacketKey, Side, TAG_BYTES, Tls};
+use super::{Alert, Cipher, DataSecret, EndpointSide, HandshakeKeys, PacketKey, TAG_BYTES, Tls};
 
 /// The alert of an end whose transcript differs from the peer's (RFC 8446, section 6.2).
 pub(crate) const DECRYPT_ERROR: Alert = Alert(51);
@@ -46,7 +46,7 @@ enum Step {
 
 /// One end of the handshake.
 pub(crate) struct ToyTls {
-    side: Side,
+    side: EndpointSide,
     random: [u8; 32],
     peer_random: [u8; 32],
     parameters: Vec<u8>,
@@ -59,7 +59,7 @@ pub(crate) struct ToyTls {
 }
 
 impl ToyTls {
-    pub(crate) fn new(side: Side, random: [u8; 32], parameters: &[u8]) -> Self {
+    pub(crate) fn new(side: EndpointSide, random: [u8; 32], parameters: &[u8]) -> Self {
         Self {
             side,
             random,
@@ -69,8 +69,8 @@ impl ToyTls {
             transcript: Context::new(&SHA256),
             unread: Vec::new(),
             step: match side {
-                Side::Connector => Step::Write(Message::ClientHello),
-                Side::Listener => Step::Read(Message::ClientHello),
+                EndpointSide::Connector => Step::Write(Message::ClientHello),
+                EndpointSide::Listener => Step::Read(Message::ClientHello),
             },
             refusal: None,
         }
@@ -79,8 +79,8 @@ impl ToyTls {
     /// Returns both random numbers, the connector's first.
     fn randoms(&self) -> [[u8; 32]; 2] {
         match self.side {
-            Side::Connector => [self.random, self.peer_random],
-            Side::Listener => [self.peer_random, self.random],
+            EndpointSide::Connector => [self.random, self.peer_random],
+            EndpointSide::Listener => [self.peer_random, self.random],
         }
     }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use transpute_transport::{CongestionControl, Registry, Throughput};
 
 use crate::{
-    DirectionEstimate, Model, PathEstimate, Prediction, SelectError, Spec, Udp, Workload,
+    DirectionEstimate, Model, PathEstimate, Prediction, SelectError, Spec, UdpStatus, Workload,
     path::Seconds,
 };
 
@@ -157,7 +157,7 @@ impl Candidate {
         };
         let reason = if self.unavailable.is_some() {
             return self.unavailable.clone();
-        } else if profile.needs_udp && path.udp == Udp::Blocked {
+        } else if profile.needs_udp && path.udp == UdpStatus::Blocked {
             "UDP does not pass"
         } else if !profile.repairs_losses && (loses(&path.up) || loses(&path.down)) {
             "packets are lost, and it repairs nothing"

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use transpute_transport::Profile;
 
 use crate::{
-    Goodness, Model, PathEstimate, RunSet, SelectError, Spec, Workload,
+    FitErrors, Model, PathEstimate, RunSet, SelectError, Spec, Workload,
     error::checked,
     goodness::{quantile, rounded, sorted},
     law::Conditions,
@@ -210,10 +210,10 @@ fn spread(cells: &[Observed], theta: &[f64]) -> f64 {
     quantile(&errors, 0.68).max(MIN_SIGMA)
 }
 
-fn goodness(cells: &[Observed], theta: &[f64]) -> Goodness {
+fn goodness(cells: &[Observed], theta: &[f64]) -> FitErrors {
     let whole = cells.iter().filter(|cell| !cell.is_cut);
     let pairs = whole.map(|cell| (cell.seconds * cell.error(theta).exp(), cell.seconds));
-    Goodness::of(&pairs.collect::<Vec<_>>())
+    FitErrors::of(&pairs.collect::<Vec<_>>())
 }
 
 /// Returns the parameters' logarithms that minimize the weighted loss and the distance from the

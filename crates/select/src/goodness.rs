@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Errors of predictions.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Goodness {
+pub struct FitErrors {
     /// Cells compared.
     pub cells: usize,
     /// Median of the relative error, `|predicted - measured| / measured`.
@@ -16,7 +16,7 @@ pub struct Goodness {
     pub r2_log: f64,
 }
 
-impl Goodness {
+impl FitErrors {
     /// Compares `(predicted, measured)` pairs.
     #[must_use]
     pub fn of(pairs: &[(f64, f64)]) -> Self {

@@ -30,7 +30,7 @@ const BETA: f64 = 0.7;
 
 /// Utilization of a bottleneck without a queue by a window that moves between `BETA` and 1 times
 /// the bandwidth-delay product.
-const SAW: f64 = (1.0 + BETA) / 2.0;
+const CUBIC_UTILIZATION: f64 = (1.0 + BETA) / 2.0;
 
 /// Share of the kernel's buffers for payload. Linux counts its own bookkeeping against them
 /// (`tcp_adv_win_scale`).
@@ -67,7 +67,7 @@ pub enum Bound {
 
 /// The time to transfer bytes in one direction, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Carriage {
+pub(crate) struct TransferTime {
     /// The bytes at the final rate.
     pub(crate) transfer: f64,
     /// The additional time until the final rate is reached.
@@ -78,7 +78,12 @@ pub(crate) struct Carriage {
 }
 
 /// Returns the time to transfer `bytes`.
-pub(crate) fn carry(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
+pub(crate) fn carry(
+    profile: &Profile,
+    values: &Values,
+    path: &Conditions,
+    bytes: f64,
+) -> TransferTime {
     match profile.throughput {
         Throughput::MeasuredRate | Throughput::Model => by_model(profile, values, path, bytes),
         // The default of an unknown system.
@@ -137,9 +142,9 @@ impl Growing {
         burst + growth + (rest - growing) / self.speed
     }
 
-    fn carriage(&self, bytes: f64, without: f64, with: f64, bound: Bound) -> Carriage {
+    fn carriage(&self, bytes: f64, without: f64, with: f64, bound: Bound) -> TransferTime {
         let transfer = (bytes / self.speed).min(without);
-        Carriage {
+        TransferTime {
             transfer,
             growth: without - transfer,
             loss: (with - without).max(0.0),
@@ -148,7 +153,7 @@ impl Growing {
     }
 }
 
-fn by_model(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
+fn by_model(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> TransferTime {
     let line = path.rate.bytes_per_second() * values.rate_share;
     let clean = Growing::new(profile, values, path, line);
     let lossy = Growing::new(
@@ -162,11 +167,11 @@ fn by_model(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -
     clean.carriage(bytes, without, with, clean.bound)
 }
 
-fn by_window(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> Carriage {
+fn by_window(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> TransferTime {
     let line = path.rate.bytes_per_second() * values.rate_share;
     // With a short queue, the bottleneck idles after each loss until the window has grown again.
     let used = match path.rtt > 0.0 {
-        true => line.min(SAW * (line + path.queue / path.rtt)),
+        true => line.min(CUBIC_UTILIZATION * (line + path.queue / path.rtt)),
         false => line,
     };
     let growing = Growing::new(profile, values, path, used);

@@ -44,14 +44,15 @@ mod workload;
 pub use choose::{Candidate, Choice, Chooser, ModelChooser, Ranked};
 pub use error::SelectError;
 pub use fit::{MIN_CELLS, Sample, fit};
-pub use goodness::Goodness;
+pub use goodness::FitErrors;
 pub use law::{Bound, lossy_window};
 pub use machine::Machine;
 pub use model::{Estimate, Fitted, Model, Parameters, RunSet};
 pub use monitor::PathMonitor;
 pub use paper::PaperRules;
 pub use path::{
-    DirectionEstimate, Kernel, MAX_RATE, MAX_RTT, MIN_RATE, PathEstimate, Seconds, Source, Udp,
+    DirectionEstimate, Kernel, MAX_RATE, MAX_RTT, MIN_RATE, PathEstimate, Seconds, Source,
+    UdpStatus,
 };
 pub use predict::{Prediction, TimeParts};
 pub use rule::Rule;

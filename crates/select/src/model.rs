@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use transpute_transport::{Profile, Throughput};
 
 use crate::{
-    Goodness, SelectError, Spec,
+    FitErrors, SelectError, Spec,
     error::{checked, parsed},
 };
 
@@ -58,9 +58,9 @@ pub struct Fitted {
     /// Standard deviation of the logarithm of measured over predicted time.
     pub sigma: f64,
     /// Errors in the cells of the fit.
-    pub fit: Goodness,
+    pub fit: FitErrors,
     /// Errors in the cells that were left out.
-    pub held_out: Option<Goodness>,
+    pub held_out: Option<FitErrors>,
 }
 
 /// The parameters of a transport.
@@ -162,7 +162,7 @@ impl Fitted {
                 high: value,
             }),
             sigma,
-            fit: Goodness::default(),
+            fit: FitErrors::default(),
             held_out: None,
         }
     }

@@ -35,7 +35,7 @@ pub struct PathEstimate {
     /// The direction from listener to connector.
     pub down: DirectionEstimate,
     /// UDP passes, is blocked, or is unknown.
-    pub udp: Udp,
+    pub udp: UdpStatus,
     /// The largest IP packet that passes, in bytes.
     pub mtu: Option<u32>,
     /// Limits of the kernel's TCP.
@@ -58,7 +58,7 @@ pub struct DirectionEstimate {
 /// UDP between the two parties.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Udp {
+pub enum UdpStatus {
     /// Packets arrived in both directions.
     Passes,
     /// No packet arrived within the time for it.
@@ -197,9 +197,9 @@ impl fmt::Display for PathEstimate {
         }
         write!(f, ", up {}, down {}", self.up, self.down)?;
         f.write_str(match self.udp {
-            Udp::Passes => ", UDP passes",
-            Udp::Blocked => ", UDP does not pass",
-            Udp::Unknown => ", UDP not tried",
+            UdpStatus::Passes => ", UDP passes",
+            UdpStatus::Blocked => ", UDP does not pass",
+            UdpStatus::Unknown => ", UDP not tried",
         })?;
         if let Some(mtu) = self.mtu {
             write!(f, ", packets of {mtu} B")?;
@@ -292,7 +292,7 @@ mod tests {
             is_lower_bound: true,
         };
         path.down.known.loss = Loss::new(0, 128);
-        path.udp = Udp::Passes;
+        path.udp = UdpStatus::Passes;
         path
     }
 

@@ -13,7 +13,7 @@ use transpute_units::{Bandwidth, Loss, PathClass};
 
 use crate::{
     Bound, DirectionEstimate, End, Model, PathEstimate, SelectError, Spec, Workload,
-    law::{self, Carriage, Conditions},
+    law::{self, Conditions, TransferTime},
     model::Values,
 };
 
@@ -191,11 +191,11 @@ pub(crate) fn parts(
     let waiting = (workload.round_trips() - first).max(0.0) * rtt;
     // From the first table on: the tables, or the labels after a further round trip, whichever
     // takes longer.
-    let labels = Carriage {
+    let labels = TransferTime {
         transfer: requests.transfer + late,
         ..requests
     };
-    let time = |it: &Carriage| it.transfer + it.growth + it.loss;
+    let time = |it: &TransferTime| it.transfer + it.growth + it.loss;
     let (waiting, chain) = match waiting + time(&labels) > time(&tables) {
         true => (waiting, labels),
         false => (0.0, tables),

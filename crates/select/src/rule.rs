@@ -10,7 +10,7 @@ use crate::{
 ///
 /// Measured: the best of 0.05, 0.2, 0.5, 1.5 and 4 MB on the `fit` cells of docs/results/selection
 /// below 5 ms.
-const LITTLE_BYTES: u64 = 1_500_000;
+const MAX_LAN_TCP_BYTES: u64 = 1_500_000;
 
 /// A chooser by the class of the path, UDP, and the number of bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,7 +22,7 @@ type Order = fn(&Spec) -> f64;
 impl Rule {
     /// Returns the order of the transports, and the reason.
     fn order(path: &PathEstimate, work: &Workload) -> (Order, &'static str) {
-        let is_little = work.bytes_up().saturating_add(work.bytes_down()) <= LITTLE_BYTES;
+        let is_little = work.bytes_up().saturating_add(work.bytes_down()) <= MAX_LAN_TCP_BYTES;
         match PathClass::of(path.rtt) {
             PathClass::SameHost => (
                 order::by_processor_time,
@@ -69,9 +69,9 @@ impl Chooser for Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{End, Udp};
+    use crate::{End, UdpStatus};
 
-    fn choose(rtt_s: f64, udp: Udp, bytes: u64) -> String {
+    fn choose(rtt_s: f64, udp: UdpStatus, bytes: u64) -> String {
         let mut path = PathEstimate::of_rtt(rtt_s).unwrap();
         path.udp = udp;
         let candidates = [
@@ -96,17 +96,23 @@ mod tests {
     #[test]
     fn one_host_and_little_within_a_lan_mean_tcp() {
         for bytes in [1000, 36_000_000] {
-            assert_eq!(choose(SAME_HOST, Udp::Passes, bytes), "tcp:cc=bbr");
+            assert_eq!(choose(SAME_HOST, UdpStatus::Passes, bytes), "tcp:cc=bbr");
         }
-        assert_eq!(choose(LAN, Udp::Unknown, LITTLE_BYTES), "tcp:cc=bbr");
+        assert_eq!(
+            choose(LAN, UdpStatus::Unknown, MAX_LAN_TCP_BYTES),
+            "tcp:cc=bbr"
+        );
     }
 
     #[test]
     fn rudp_carries_the_rest() {
-        assert_eq!(choose(LAN, Udp::Passes, LITTLE_BYTES + 1), "rudp");
+        assert_eq!(
+            choose(LAN, UdpStatus::Passes, MAX_LAN_TCP_BYTES + 1),
+            "rudp"
+        );
         for rtt in [METROPOLITAN, WIDE_AREA] {
             for bytes in [1000, 36_000_000] {
-                assert_eq!(choose(rtt, Udp::Unknown, bytes), "rudp");
+                assert_eq!(choose(rtt, UdpStatus::Unknown, bytes), "rudp");
             }
         }
     }
@@ -114,7 +120,7 @@ mod tests {
     #[test]
     fn the_distance_decides_where_udp_is_blocked() {
         for bytes in [1000, 36_000_000] {
-            let choose = |rtt| choose(rtt, Udp::Blocked, bytes);
+            let choose = |rtt| choose(rtt, UdpStatus::Blocked, bytes);
             assert_eq!([LAN, METROPOLITAN].map(choose), ["tcp:cc=bbr"; 2]);
             assert_eq!(choose(WIDE_AREA), "tcp-striped:cc=bbr");
         }

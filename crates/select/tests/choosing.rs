@@ -3,7 +3,7 @@
 mod paths;
 
 use transpute_select::{
-    Candidate, Chooser, End, Model, ModelChooser, PaperRules, PathEstimate, Udp, Workload,
+    Candidate, Chooser, End, Model, ModelChooser, PaperRules, PathEstimate, UdpStatus, Workload,
 };
 
 fn path(rtt: f64, rate: f64, loss: f64) -> PathEstimate {
@@ -50,7 +50,7 @@ fn long_lossy_bulk_goes_over_rudp_and_never_over_cubic() {
 #[test]
 fn what_cannot_be_used_is_left_out_and_says_why() {
     let mut blocked = path(0.11, 1e9, 0.01);
-    blocked.udp = Udp::Blocked;
+    blocked.udp = UdpStatus::Blocked;
     blocked.kernel.available = vec!["cubic".to_owned()];
     let mut all = candidates(&["quic", "rudp", "udp", "tcp:cc=bbr", "tcp-striped"]);
     all.push(Candidate {
@@ -101,7 +101,7 @@ fn the_papers_rules_choose_as_its_table_3_and_text_do() {
     assert_eq!(winner(&path(0.0005, 1e9, 0.01), 1, &all), "rudp");
     assert_eq!(winner(&path(0.1, 1e9, 0.01), 1, &["tcp", "quic"]), "quic");
     let mut blocked = path(0.11, 1e9, 0.0);
-    blocked.udp = Udp::Blocked;
+    blocked.udp = UdpStatus::Blocked;
     assert_eq!(winner(&blocked, 36_000_000, &all), "tcp-striped");
     let (_, reason) = choose(&path(0.11, 1e9, 0.0), 36_000_000, &all);
     assert!(

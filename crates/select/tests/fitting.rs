@@ -3,7 +3,7 @@
 mod paths;
 
 use serde_json::json;
-use transpute_select::{End, Goodness, MIN_CELLS, Model, Sample, SelectError, Workload, fit};
+use transpute_select::{End, FitErrors, MIN_CELLS, Model, Sample, SelectError, Workload, fit};
 
 /// Returns runs with the times of a model, multiplied by a factor that differs between runs.
 fn samples(transport: &str, model: &Model, noise: f64) -> Vec<Sample> {
@@ -182,7 +182,7 @@ fn every_transport_of_the_shipped_model_holds_on_unseen_cells() {
 
 #[test]
 fn goodness_is_that_of_the_definitions() {
-    let goodness = Goodness::of(&[(1.1, 1.0), (2.0, 2.0), (3.6, 4.0)]);
+    let goodness = FitErrors::of(&[(1.1, 1.0), (2.0, 2.0), (3.6, 4.0)]);
     assert_eq!((goodness.cells, goodness.median_error), (3, 0.1));
     assert_eq!(goodness.p90_error, 0.1);
     assert!(goodness.r2_log > 0.97);

@@ -26,12 +26,12 @@ use crate::{
     ot_plan::OT_CHUNK,
     pieces::{Assembler, piece_frames, split_number, whole_frame},
     queue::extend_secret,
-    terms::Terms,
+    terms::RunTerms,
     transfers::{Choices, Transfers},
 };
 
 pub(crate) struct EvaluatorCore {
-    pub(crate) terms: Terms,
+    pub(crate) terms: RunTerms,
     pub(crate) channel: Channel,
     pub(crate) outputs: VecDeque<Output>,
     /// `None` until the inputs of a prepared run are known.
@@ -98,7 +98,7 @@ enum Evaluating {
 
 impl EvaluatorCore {
     pub(crate) fn new(
-        terms: Terms,
+        terms: RunTerms,
         channel: Channel,
         mut hello: Hello,
         mut inputs: Option<Box<dyn Inputs>>,

@@ -26,7 +26,7 @@ use crate::{
     ot::GarblerOt,
     ot_plan::OT_CHUNK,
     pieces::{Assembler, numbered_frame, split_number, whole_frame},
-    terms::Terms,
+    terms::RunTerms,
     transfers::Transfers,
 };
 
@@ -38,7 +38,7 @@ const AWAITED_LIMIT: usize = 16 << 20;
 pub(crate) const LABELS_PER_FRAME: usize = 4096;
 
 pub(crate) struct GarblerCore {
-    pub(crate) terms: Terms,
+    pub(crate) terms: RunTerms,
     pub(crate) channel: Channel,
     pub(crate) outputs: VecDeque<Output>,
     /// Garbles, unless other threads do. Has the labels of all inputs.
@@ -94,7 +94,7 @@ struct Agreed {
 
 impl GarblerCore {
     pub(crate) fn new(
-        terms: Terms,
+        terms: RunTerms,
         channel: Channel,
         mut hello: Hello,
         inputs: Option<Box<dyn Inputs>>,

@@ -62,7 +62,7 @@ pub(crate) struct Hello {
     pub(crate) prf_nonce: u64,
     /// SHA-256 of the sender's base-OT message. Zero if it sends none.
     pub(crate) setup_hash: [u8; 32],
-    terms: Terms,
+    terms: HelloFields,
 }
 
 /// The agreement of two hellos, for settings that may differ.
@@ -79,7 +79,7 @@ pub(crate) struct Agreement {
 
 /// The settings in a hello that must be equal on both sides, except for schemes and transfers.
 #[derive(Clone, Eq, PartialEq)]
-struct Terms {
+struct HelloFields {
     schemes: SchemeTerms,
     /// The plan that the party starts with, and [`OPEN`].
     ot: u8,
@@ -116,7 +116,7 @@ impl Hello {
             input_seed: [0; 16],
             prf_nonce: 0,
             setup_hash: [0; 32],
-            terms: Terms {
+            terms: HelloFields {
                 schemes: SchemeTerms {
                     preferred: config.scheme,
                     allowed: config.allowed_schemes(),
@@ -352,7 +352,7 @@ pub(crate) fn check_setup(hello: &Hello, message: &[u8]) -> Result<(), SessionEr
     }
 }
 
-impl Terms {
+impl HelloFields {
     fn compare(&self, theirs: &Self, has_scheme: bool) -> Result<(), SessionError> {
         let flag = |terms: &Self, flag| terms.flags & flag != 0;
         let yes_no = |yes: bool| if yes { "on" } else { "off" }.to_owned();
@@ -498,7 +498,7 @@ impl Reader<'_> {
             input_seed,
             prf_nonce,
             setup_hash,
-            terms: Terms {
+            terms: HelloFields {
                 schemes: SchemeTerms {
                     preferred,
                     allowed,

@@ -124,7 +124,7 @@ impl GarblingThreads {
 }
 
 /// The error of a thread whose receiver is gone.
-struct Unheard;
+struct ReceiverGone;
 
 fn garble(
     mut garbler: Garbler,
@@ -132,8 +132,8 @@ fn garble(
     groups: &Receiver<(u64, Vec<Bits>)>,
     products: &SyncSender<Result<Product, GarbleError>>,
     returned: &Receiver<Vec<u8>>,
-) -> Result<(), Unheard> {
-    let tell = |product| products.send(product).map_err(|_| Unheard);
+) -> Result<(), ReceiverGone> {
+    let tell = |product| products.send(product).map_err(|_| ReceiverGone);
     for (instance, bits) in groups {
         let begun = garbler.skip_to(instance);
         if let Err(error) = begun.and_then(|()| garbler.begin_side_by_side(&bits)) {
@@ -269,8 +269,8 @@ fn evaluate(
     chunk_len: usize,
     tasks: &Receiver<Task>,
     outputs: &Sender<Result<Vec<EvaluatedOutputs>, GarbleError>>,
-) -> Result<(), Unheard> {
-    let tell = |outcome| outputs.send(outcome).map_err(|_| Unheard);
+) -> Result<(), ReceiverGone> {
+    let tell = |outcome| outputs.send(outcome).map_err(|_| ReceiverGone);
     for task in tasks {
         let outcome = match task {
             Task::Begin(group) => evaluator.skip_to(group.instance).and_then(|()| {

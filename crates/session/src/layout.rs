@@ -5,7 +5,7 @@ use std::sync::Arc;
 use transpute_circuit::InputSplit;
 use transpute_garble::{ChunkPlan, GarbleError, LANES, decode_len, lanes};
 
-use crate::{Role, SessionError, terms::Terms};
+use crate::{Role, SessionError, terms::RunTerms};
 
 /// Maximum number of transfers that may be requested beyond those whose labels were read, unless
 /// the next chunk reads more. Each takes 16 bytes on both sides.
@@ -95,7 +95,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub(crate) fn new(terms: &Terms) -> Result<Self, GarbleError> {
+    pub(crate) fn new(terms: &RunTerms) -> Result<Self, GarbleError> {
         let config = &terms.config;
         let limit = config.chunk_len as usize;
         let split = (terms.choices > 0).then_some(&terms.split);
@@ -120,7 +120,7 @@ impl Layout {
     }
 
     /// Returns the bytes of all tables of the batch, for the largest of the allowed schemes.
-    pub(crate) fn max_tables(terms: &Terms) -> Result<u64, SessionError> {
+    pub(crate) fn max_tables(terms: &RunTerms) -> Result<u64, SessionError> {
         let mut most = 0;
         for scheme in terms.config.allowed_schemes().iter() {
             let mut terms = terms.clone();
@@ -254,7 +254,7 @@ impl Layout {
 }
 
 /// Returns the bytes per evaluation, without tables, that the garbler sends without a request.
-pub(crate) fn untabled_bytes(terms: &Terms) -> u64 {
+pub(crate) fn untabled_bytes(terms: &RunTerms) -> u64 {
     let labels = if terms.sends_garbler_labels() {
         16 * terms.split.garbler_bits()
     } else {
@@ -264,7 +264,7 @@ pub(crate) fn untabled_bytes(terms: &Terms) -> u64 {
 }
 
 /// Returns the bytes of decoding information per evaluation.
-pub(crate) fn decode_bytes(terms: &Terms) -> usize {
+pub(crate) fn decode_bytes(terms: &RunTerms) -> usize {
     if terms.config.output.reaches(Role::Evaluator) {
         decode_len(&terms.program, terms.config.output_check)
     } else {

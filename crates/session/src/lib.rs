@@ -1,7 +1,7 @@
 //! The two-party protocol of Transpute: agreement, oblivious transfer, streamed garbled tables,
 //! outputs.
 //!
-//! [`Connection`] is a pure state machine: frames in, bytes out, without sockets, clocks and
+//! [`SessionConnection`] is a pure state machine: frames in, bytes out, without sockets, clocks and
 //! threads. `transpute-driver` drives it over a link. `docs/protocol.md` specifies the messages.
 //!
 //! # Security
@@ -42,14 +42,15 @@ mod wire;
 pub use config::{Config, OutputPolicy, Role};
 pub use config_error::ConfigError;
 pub use connection::{
-    Call, Connection, ConnectionConfig, Decline, Event, OPEN_START, RunId, RunReport, is_open_start,
+    Call, ConnectionConfig, Decline, OPEN_START, RunId, RunReport, SessionConnection, SessionEvent,
+    is_open_start,
 };
 pub use error::{AbortReason, Field, SessionError};
 pub use hello::Proposal;
 pub use helpers::Spawner;
 pub use inputs::{InputError, Inputs, Repeat};
 pub use ot_plan::{OtChoice, OtPlan};
-pub use plan::{Planned, Prediction};
+pub use plan::{OtPrediction, Planned};
 pub use report::{Milestone, Output, Progress, Progressed, Traffic};
 pub use schemes::SchemeSet;
 pub(crate) use terms::SecretRng;

@@ -23,7 +23,7 @@ pub(crate) fn reply_len(correlated: bool) -> usize {
 pub enum OtChoice {
     /// The kind with the shortest predicted time on the path, if
     /// [`Config::path`](crate::Config::path) or
-    /// [`Connection::set_path`](crate::Connection::set_path) gives one. Otherwise, public-key OT
+    /// [`SessionConnection::set_path`](crate::SessionConnection::set_path) gives one. Otherwise, public-key OT
     /// for at most [`OtPlan::DIRECT_LIMIT`] bits, and the recommended extension for more. If the
     /// peer demands another choice, that one is used. If neither side demands one, the evaluator's
     /// prediction counts.

@@ -76,7 +76,7 @@ pub(crate) struct Question {
 
 /// A plan, with the time until the evaluator has all labels of its inputs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Prediction {
+pub struct OtPrediction {
     /// The plan.
     pub plan: OtPlan,
     /// Time since both parties were connected.
@@ -87,9 +87,9 @@ pub struct Prediction {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Planned {
     /// The choice.
-    pub chosen: Prediction,
+    pub chosen: OtPrediction,
     /// The second best plan.
-    pub runner_up: Option<Prediction>,
+    pub runner_up: Option<OtPrediction>,
     /// The path for which it was chosen, from the evaluator's view.
     pub path: KnownPath,
 }
@@ -118,7 +118,7 @@ pub(crate) fn plan(question: &Question) -> Planned {
     all.sort_by_key(|(bytes, prediction)| (prediction.time, *bytes));
     let mut all = all.into_iter().map(|(_, prediction)| prediction);
     // An extension is always possible, unless there is nothing to transfer.
-    let none = Prediction {
+    let none = OtPrediction {
         plan: OtPlan::None,
         time: Duration::ZERO,
     };
@@ -130,12 +130,12 @@ pub(crate) fn plan(question: &Question) -> Planned {
 }
 
 /// Returns all possible plans, with their bytes.
-fn predictions(question: &Question) -> Vec<(u64, Prediction)> {
+fn predictions(question: &Question) -> Vec<(u64, OtPrediction)> {
     let n = question.transfers;
     let mut all = Vec::new();
     let mut add = |plan, bytes, seconds: f64| {
         let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        all.push((bytes, Prediction { plan, time }));
+        all.push((bytes, OtPrediction { plan, time }));
     };
     if n == 0 {
         return all;

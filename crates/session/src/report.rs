@@ -125,7 +125,7 @@ pub struct Output {
     pub bits: Bits,
 }
 
-/// The outcome of a call of [`Connection::poll`](crate::Connection::poll).
+/// The outcome of a call of [`SessionConnection::poll`](crate::SessionConnection::poll).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Progressed {
     /// Some work was done. Call again.

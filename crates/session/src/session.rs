@@ -13,7 +13,7 @@ use crate::{
     inputs::Inputs,
     layout::Layout,
     pieces::whole_frame,
-    terms::{RunLink, Terms},
+    terms::{RunLink, RunTerms},
 };
 
 /// One party's side of a run.
@@ -32,14 +32,14 @@ impl Session {
     /// of the garbler or the evaluator.
     pub(crate) fn start(
         role: Role,
-        terms: Terms,
+        terms: RunTerms,
         inputs: Option<Box<dyn Inputs>>,
         encrypted: bool,
         tag: &[u8],
         spawner: Option<Spawner>,
         rng: &mut impl CryptoRng,
     ) -> Result<Self, SessionError> {
-        let Terms {
+        let RunTerms {
             config,
             plan,
             program,
@@ -159,7 +159,7 @@ impl Session {
         whole_frame(FrameKind::Hello, &[tag, &hello.encode()].concat())
     }
 
-    pub(crate) fn terms(&self) -> &Terms {
+    pub(crate) fn terms(&self) -> &RunTerms {
         match &self.0 {
             Core::Garbler(core) => &core.terms,
             Core::Evaluator(core) => &core.terms,

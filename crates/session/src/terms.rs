@@ -14,7 +14,7 @@ pub(crate) type SecretRng = chacha20::ChaCha12Rng;
 /// The terms of a run, shared by all its parts. The scheme is the preferred one until the hellos
 /// agree, then the agreed one.
 #[derive(Clone)]
-pub(crate) struct Terms {
+pub(crate) struct RunTerms {
     pub(crate) config: Config,
     pub(crate) plan: OtPlan,
     /// The reason for this party's plan, if it predicted times.
@@ -43,7 +43,7 @@ pub(crate) struct RunLink {
     pub(crate) excess_window: Option<u64>,
 }
 
-impl Terms {
+impl RunTerms {
     /// Checks the settings.
     pub(crate) fn new(
         program: Arc<Program>,

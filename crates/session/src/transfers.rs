@@ -10,7 +10,7 @@ use transpute_circuit::{Bits, InputSplit, Program};
 use transpute_garble::{Garbler, Label, ReadOrder};
 use zeroize::Zeroizing;
 
-use crate::{Inputs, SessionError, inputs::fetch, layout::Layout, terms::Terms};
+use crate::{Inputs, SessionError, inputs::fetch, layout::Layout, terms::RunTerms};
 
 /// Converts a label to the block that is transferred.
 pub(crate) fn block(label: Label) -> u128 {
@@ -27,7 +27,7 @@ pub(crate) struct Transfers {
 }
 
 impl Transfers {
-    pub(crate) fn new(terms: &Terms, layout: Layout) -> Self {
+    pub(crate) fn new(terms: &RunTerms, layout: Layout) -> Self {
         Self {
             program: terms.program.clone(),
             split: terms.split.clone(),

@@ -1,6 +1,6 @@
 //! The web UI of the testbed: scenario_choice conditions, run, watch and compare in a browser.
 //!
-//! [`Server`] implements the HTTP interface of docs/testbed-http.md and serves the web UI, which is
+//! [`WebServer`] implements the HTTP interface of docs/testbed-http.md and serves the web UI, which is
 //! embedded in the program. Runs are stored in an SQLite file. Jobs run one at a time on a thread
 //! of their own, whether or not a browser is connected.
 //!
@@ -34,6 +34,6 @@ mod token;
 
 pub use import::import;
 pub use serve_error::ServeError;
-pub use server::{Config, Server};
+pub use server::{ServerConfig, WebServer};
 pub use store::StoreError;
 pub use token::{Token, TokenError};

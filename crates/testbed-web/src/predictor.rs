@@ -11,7 +11,7 @@ use transpute::{
     Circuit, Config, InputSplit, Program, Registry, Scheme,
     auto::Auto,
     circuit::{
-        bristol::{self, Limits},
+        bristol::{self, ParseLimits},
         catalogue,
     },
     workload::Computation,
@@ -240,7 +240,7 @@ fn make(source: &Source) -> Result<Program, String> {
 }
 
 fn open(path: &Path) -> Result<Circuit, String> {
-    match bristol::open(path, &Limits::default()) {
+    match bristol::open(path, &ParseLimits::default()) {
         Ok(parsed) => Ok(parsed.circuit),
         Err(bristol::BristolError::Invalid { position, problem }) => {
             Err(format!("{}:{}: {problem}", position.line, position.column))

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use transpute_netem::{model::PathCounters, scenario::Scenario};
 use transpute_testbed::{
-    live::Look,
+    live::LiveState,
     pair::PairReport,
-    row::{Limit, Measured, Row},
+    row::{Measured, PathLimit, Row},
 };
 
 /// The result of a run.
@@ -167,7 +167,7 @@ impl Run {
     }
 
     fn take(&mut self, measured: &Measured) {
-        let Limit {
+        let PathLimit {
             round_trips,
             transfer_ms,
             limit_ms,
@@ -227,7 +227,7 @@ impl Run {
     }
 
     /// Adds the counters that were sampled right before the path was removed.
-    pub(super) fn take_last_look(&mut self, look: &Look) {
+    pub(super) fn take_last_look(&mut self, look: &LiveState) {
         self.retransmitted_segments = look.retransmitted_segments;
     }
 
@@ -238,8 +238,8 @@ impl Run {
     }
 
     /// Returns the limit that the conditions set, if it is known.
-    pub(super) fn limit(&self) -> Option<Limit> {
-        Some(Limit {
+    pub(super) fn limit(&self) -> Option<PathLimit> {
+        Some(PathLimit {
             round_trips: self.round_trips?,
             rtt_ms: self.rtt_ms,
             transfer_ms: self.transfer_ms?,
@@ -283,7 +283,7 @@ mod tests {
         let limit = row.measured.as_ref().unwrap().limit;
         assert_eq!(
             run.limit(),
-            Some(Limit {
+            Some(PathLimit {
                 ratio: None,
                 ..limit
             })

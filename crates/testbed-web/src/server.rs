@@ -37,7 +37,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The settings of a server.
 #[derive(Debug)]
-pub struct Config {
+pub struct ServerConfig {
     /// The address to listen on. Port 0 takes a free one.
     pub listen: SocketAddr,
     /// The folder of the history. It is created if it does not exist.
@@ -53,7 +53,7 @@ pub struct Config {
 }
 
 /// A listening server.
-pub struct Server {
+pub struct WebServer {
     listener: TcpListener,
     address: SocketAddr,
     app: Arc<App>,
@@ -61,18 +61,18 @@ pub struct Server {
     stop: watch::Sender<bool>,
 }
 
-impl std::fmt::Debug for Server {
+impl std::fmt::Debug for WebServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         (f.debug_struct("Server").field("address", &self.address)).finish_non_exhaustive()
     }
 }
 
-impl Server {
+impl WebServer {
     /// Opens the history, starts the thread of the jobs and listens.
     ///
     /// # Errors
     /// [`ServeError`] if one of these fails, or if a token is required and missing.
-    pub async fn bind(config: Config) -> Result<Self, ServeError> {
+    pub async fn bind(config: ServerConfig) -> Result<Self, ServeError> {
         let address = config.listen;
         if config.token.is_none() {
             if !address.ip().is_loopback() {

@@ -12,7 +12,7 @@ use transpute::{
     transport::{Link, Listener, Profile, Security, Tcp},
 };
 use transpute_testbed::runner::Matrix;
-use transpute_testbed_web::{Config, Server};
+use transpute_testbed_web::{ServerConfig, WebServer};
 
 /// TCP under another name.
 struct Mine;
@@ -60,7 +60,7 @@ fn a_matrix_accepts_a_registered_transport() {
 #[tokio::test]
 async fn the_options_of_the_web_ui_list_a_registered_transport() {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::bind(Config {
+    let server = WebServer::bind(ServerConfig {
         listen: "127.0.0.1:0".parse().unwrap(),
         data: folder.path().to_owned(),
         binary: std::env::current_exe().unwrap(),

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use transpute_netem::scenario::{CrossDirection, CrossTraffic, PathConfig, Scenario};
-use transpute_select::{DirectionEstimate, PathEstimate, SelectError, Source, Udp, lossy_window};
+use transpute_select::{
+    DirectionEstimate, PathEstimate, SelectError, Source, UdpStatus, lossy_window,
+};
 use transpute_units::{Bandwidth, KnownDirection, Loss};
 
 use crate::row::Environment;
@@ -42,8 +44,8 @@ pub fn path_of(
     path.up = direction(&scenario.down, down.share)?;
     path.down = direction(&scenario.up, up.share)?;
     path.udp = match scenario.blocks_udp() {
-        true => Udp::Blocked,
-        false => Udp::Passes,
+        true => UdpStatus::Blocked,
+        false => UdpStatus::Passes,
     };
     path.mtu = Some(scenario.mtu);
     path.source = Source::Emulated;

@@ -31,7 +31,7 @@ pub struct Live(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     current: Option<Current>,
-    last: Option<Look>,
+    last: Option<LiveState>,
 }
 
 #[derive(Debug)]
@@ -109,7 +109,7 @@ pub struct Use {
 
 /// The state of a run at one time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Look {
+pub struct LiveState {
     /// Time since the parties' first packet. None before it.
     pub elapsed: Option<Duration>,
     /// Counters of the path, up and down.
@@ -126,14 +126,14 @@ pub struct Look {
 impl Live {
     /// Returns the state of the run in progress, if there is one.
     #[must_use]
-    pub fn look(&self) -> Option<Look> {
+    pub fn look(&self) -> Option<LiveState> {
         self.lock().current.as_ref().map(Current::look)
     }
 
     /// Returns the state of the last run immediately before its path was removed. A second call
     /// returns `None`.
     #[must_use]
-    pub fn take_last(&self) -> Option<Look> {
+    pub fn take_last(&self) -> Option<LiveState> {
         self.lock().last.take()
     }
 
@@ -202,7 +202,7 @@ fn note(phases: &Phases, side: Side, name: PhaseName, when: SystemTime) {
 }
 
 impl Current {
-    fn look(&self) -> Look {
+    fn look(&self) -> LiveState {
         let first = self.view.first_packet();
         let since = |when: SystemTime| when.duration_since(first?).ok();
         let phases = lock(&self.phases);
@@ -214,7 +214,7 @@ impl Current {
             phase: heard.name,
             at_ms: since(heard.when).map(|after| after.as_secs_f64() * 1e3),
         });
-        Look {
+        LiveState {
             elapsed: since(SystemTime::now()),
             counters: self.view.counters(),
             retransmitted_segments: self.view.retransmitted_segments(),

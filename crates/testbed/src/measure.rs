@@ -97,13 +97,13 @@ pub struct Usage {
 
 /// A time limit and a cancellation.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience<'a> {
+pub struct Deadline<'a> {
     start: Instant,
     limit: Duration,
     cancel: &'a AtomicBool,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> Deadline<'a> {
     /// Ends in `limit` from now, or when `cancel` becomes true.
     #[must_use]
     pub fn new(limit: Duration, cancel: &'a AtomicBool) -> Self {
@@ -276,7 +276,7 @@ impl Process {
     pub fn wait_for_line(
         &mut self,
         start: &str,
-        patience: Patience<'_>,
+        patience: Deadline<'_>,
     ) -> Result<String, MeasureError> {
         loop {
             let text = String::from_utf8_lossy(&self.stderr);
@@ -300,7 +300,7 @@ impl Process {
     ///
     /// # Errors
     /// [`MeasureError::TooLong`], [`MeasureError::Cancelled`], [`MeasureError::Wait`].
-    pub fn finish(mut self, patience: Patience<'_>) -> Result<Finished, MeasureError> {
+    pub fn finish(mut self, patience: Deadline<'_>) -> Result<Finished, MeasureError> {
         while self.open > 0 {
             self.take_output(patience)?;
         }
@@ -323,7 +323,7 @@ impl Process {
         })
     }
 
-    fn take_output(&mut self, patience: Patience<'_>) -> Result<(), MeasureError> {
+    fn take_output(&mut self, patience: Deadline<'_>) -> Result<(), MeasureError> {
         let keep = |kept: &mut Vec<u8>, bytes: &[u8]| {
             let room = MAX_PRINTED.saturating_sub(kept.len());
             kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -445,7 +445,7 @@ mod tests {
         let script = "echo out; echo 'error: bad' >&2; i=0; \
                       while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 3";
         let process = Process::start(shell(script)).unwrap();
-        let finished = process.finish(Patience::new(LONG, never())).unwrap();
+        let finished = process.finish(Deadline::new(LONG, never())).unwrap();
         assert_eq!(finished.status.code(), Some(3));
         assert_eq!(finished.stdout, "out\n");
         assert_eq!(finished.complaint(), "bad");
@@ -462,7 +462,7 @@ mod tests {
     fn a_line_can_be_waited_for() {
         let script = "echo noise >&2; echo 'listening on 1.2.3.4:5' >&2; exec sleep 60";
         let mut process = Process::start(shell(script)).unwrap();
-        let patience = Patience::new(LONG, never());
+        let patience = Deadline::new(LONG, never());
         let address = process.wait_for_line("listening on ", patience).unwrap();
         assert_eq!(address, "1.2.3.4:5");
 
@@ -476,12 +476,12 @@ mod tests {
         let start = || Process::start(shell("exec sleep 3600")).unwrap();
         let process = start();
         let pid = process.child.id();
-        let error = process.finish(Patience::new(Duration::from_millis(80), never()));
+        let error = process.finish(Deadline::new(Duration::from_millis(80), never()));
         assert!(matches!(error, Err(MeasureError::TooLong { .. })));
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
 
         let cancel = AtomicBool::new(true);
-        let error = start().finish(Patience::new(LONG, &cancel));
+        let error = start().finish(Deadline::new(LONG, &cancel));
         assert!(matches!(error, Err(MeasureError::Cancelled)));
     }
 

@@ -135,7 +135,7 @@ pub(crate) struct Pair<'a> {
 
 /// The kept output of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Printed {
+pub(crate) struct KeptOutput {
     /// The last line of standard output that is a JSON object.
     pub(crate) said: Option<serde_json::Value>,
     /// The last line of standard error, without `error: `.
@@ -151,7 +151,7 @@ pub(crate) struct Outcome {
     pub(crate) is_cut_off: bool,
     /// The commands that were ended by a signal of this process.
     pub(crate) is_told: [bool; 2],
-    pub(crate) printed: [Printed; 2],
+    pub(crate) printed: [KeptOutput; 2],
     pub(crate) statuses: [ExitStatus; 2],
 }
 
@@ -330,19 +330,19 @@ impl Group {
     }
 
     /// Returns the output of a command that has ended.
-    fn printed(&mut self) -> Printed {
+    fn printed(&mut self) -> KeptOutput {
         // Remaining child processes would keep the streams open.
         self.signal(Signal::KILL);
         let deadline = Instant::now() + GRACE;
         let Some(output) = self.output.take() else {
-            return Printed::default();
+            return KeptOutput::default();
         };
         let said = output.stdout.last_line(deadline);
         let complaint = output.stderr.last_line(deadline).unwrap_or_default();
         let complaint = String::from_utf8_lossy(&complaint);
         let complaint = complaint.trim();
         let complaint = complaint.strip_prefix("error: ").unwrap_or(complaint);
-        Printed {
+        KeptOutput {
             said: said.and_then(|line| serde_json::from_slice(&line).ok()),
             complaint: complaint.chars().take(MAX_COMPLAINT).collect(),
             text: output.tail.text(),

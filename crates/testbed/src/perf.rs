@@ -19,7 +19,7 @@ enum Scope {
 
 /// The processes that a counter counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Whose {
+enum CounterTarget {
     /// The calling thread, from now on.
     ThisThread,
     /// The programs that this thread starts from now on, with all their threads and child
@@ -38,7 +38,7 @@ impl ProcessCounters {
     /// Counts the programs that the calling thread starts from now on, as far as this machine can.
     /// The count begins when a child process executes its program.
     pub(crate) fn of_started() -> Self {
-        let open = |event| Some(open_widest(event, Whose::Started).ok()?.0);
+        let open = |event| Some(open_widest(event, CounterTarget::Started).ok()?.0);
         Self {
             cycles: open(Hardware::CPU_CYCLES),
             instructions: open(Hardware::INSTRUCTIONS),
@@ -69,7 +69,7 @@ fn probe() -> Result<Scope, String> {
         ([Hardware::CPU_CYCLES, Hardware::INSTRUCTIONS].into_iter()).zip(&mut scopes)
     {
         let (mut counter, found) =
-            open_widest(event, Whose::ThisThread).map_err(|error| reason(&error))?;
+            open_widest(event, CounterTarget::ThisThread).map_err(|error| reason(&error))?;
         *scope = found;
         // Some hypervisors offer counters that do not advance.
         for number in 0..100_000_u32 {
@@ -89,7 +89,7 @@ fn probe() -> Result<Scope, String> {
 }
 
 /// Opens a counter of user and kernel mode, or of user mode if the kernel's mode is denied.
-fn open_widest(event: impl Event + Clone, whose: Whose) -> io::Result<(Counter, Scope)> {
+fn open_widest(event: impl Event + Clone, whose: CounterTarget) -> io::Result<(Counter, Scope)> {
     match open(event.clone(), whose, Scope::UserAndKernel) {
         Ok(counter) => Ok((counter, Scope::UserAndKernel)),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -99,8 +99,8 @@ fn open_widest(event: impl Event + Clone, whose: Whose) -> io::Result<(Counter, 
     }
 }
 
-fn open(event: impl Event, whose: Whose, scope: Scope) -> io::Result<Counter> {
-    let started = whose == Whose::Started;
+fn open(event: impl Event, whose: CounterTarget, scope: Scope) -> io::Result<Counter> {
+    let started = whose == CounterTarget::Started;
     let mut builder = Builder::new(event);
     builder
         .inherit(started)
@@ -143,7 +143,7 @@ mod tests {
     use perf_event::events::Software;
 
     use super::*;
-    use crate::measure::{Patience, Process, Usage};
+    use crate::measure::{Deadline, Process, Usage};
 
     const ROLE: &str = "TRANSPUTE_PERF_BURNER";
 
@@ -174,7 +174,7 @@ mod tests {
 
     fn used(process: Process) -> Usage {
         let never = AtomicBool::new(false);
-        let patience = Patience::new(Duration::from_secs(300), &never);
+        let patience = Deadline::new(Duration::from_secs(300), &never);
         process.finish(patience).unwrap().usage
     }
 
@@ -182,7 +182,7 @@ mod tests {
     /// threads are counted, other processes are not, and the count outlives the process.
     #[test]
     fn threads_of_the_process_count_after_its_end() {
-        let open = || open_widest(Software::TASK_CLOCK, Whose::Started);
+        let open = || open_widest(Software::TASK_CLOCK, CounterTarget::Started);
         let (process, opened) = Process::start_from_thread(burning(), None, open).unwrap();
         let mut counter = match opened {
             Ok((counter, _)) => counter,

@@ -135,7 +135,7 @@ pub struct Measured {
     /// scenario's `up.rate_mbit`.
     pub achieved_mbit: f64,
     /// The physical limit under these conditions.
-    pub limit: Limit,
+    pub limit: PathLimit,
 }
 
 /// The choice of a transport.
@@ -159,7 +159,7 @@ pub struct SelectionRow {
 
 /// The physical limits of the conditions. Times are in milliseconds.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-pub struct Limit {
+pub struct PathLimit {
     /// Number of round trips of the protocol, from the connection to the output.
     pub round_trips: f64,
     /// Initial round-trip time of the scenario, without queueing.
@@ -177,7 +177,7 @@ pub struct Limit {
     pub ratio: Option<f64>,
 }
 
-impl Limit {
+impl PathLimit {
     /// Returns the limits of a scenario for a protocol that took `runtime_ms`. Changes of the path
     /// over time are ignored, so a path that becomes faster has lower limits.
     #[must_use]
@@ -434,12 +434,12 @@ mod tests {
     fn limits_add_round_trips_and_transfer() {
         let scenario = Scenario::named("eu-us").unwrap();
         // 12.5 MB at 1 Gbit/s take 100 ms.
-        let limit = Limit::of(&scenario, 1.0, 12_500_000, 1000, 420.0);
+        let limit = PathLimit::of(&scenario, 1.0, 12_500_000, 1000, 420.0);
         assert_eq!((limit.transfer_ms, limit.limit_ms), (100.0, 210.0));
         assert_eq!((limit.floor_ms, limit.ratio), (155.0, Some(2.0)));
         // With few bytes, only the round trips count.
-        assert_eq!(Limit::of(&scenario, 2.0, 1, 1, 1.0).floor_ms, 220.0);
-        let none = Limit::of(&Scenario::named("loopback").unwrap(), 1.0, 1 << 20, 9, 5.0);
+        assert_eq!(PathLimit::of(&scenario, 2.0, 1, 1, 1.0).floor_ms, 220.0);
+        let none = PathLimit::of(&Scenario::named("loopback").unwrap(), 1.0, 1 << 20, 9, 5.0);
         assert_eq!((none.limit_ms, none.ratio), (0.0, None));
     }
 }

@@ -15,14 +15,14 @@ use std::{env, error::Error, sync::Arc, time::Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{
     Identity, Link, Listener, Security,
-    auto::{self, AutoListener, AutoOptions, Offer, Pick, Policy, Progress},
+    auto::{self, AutoListener, AutoOptions, Offer, Pick, Policy, RaceProgress},
 };
 
 /// A policy that always chooses the same transport.
 struct Always(Pick);
 
 impl Policy for Always {
-    fn decide(&self, _: &Progress) -> Option<Pick> {
+    fn decide(&self, _: &RaceProgress) -> Option<Pick> {
         Some(self.0.clone())
     }
 }
@@ -96,7 +96,7 @@ async fn connect(address: &str, security: &Security, pick: Pick) -> Result<(), B
     Ok(())
 }
 
-fn print(progress: &Progress) {
+fn print(progress: &RaceProgress) {
     let up = |name| progress.stage(name).up().map(|report| report.after);
     println!(
         "  TCP answered after {:.1?}, up after {:.1?}; quic up after {:.1?}; rudp up after {:.1?}",

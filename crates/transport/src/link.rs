@@ -134,14 +134,14 @@ impl Link {
 }
 
 /// A connection that may become a link. Messages before that are not counted.
-pub(crate) struct Bare<R, W> {
+pub(crate) struct LinkHalves<R, W> {
     pub(crate) reader: R,
     pub(crate) writer: W,
     pub(crate) info: LinkInfo,
     pub(crate) probe: Arc<dyn PathProbe>,
 }
 
-impl<R, W> Bare<R, W>
+impl<R, W> LinkHalves<R, W>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,

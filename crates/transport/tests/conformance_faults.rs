@@ -6,10 +6,10 @@ mod toy;
 use std::time::Duration;
 
 use toy::{Fault, Toy};
-use transpute_transport::conformance::{self, Mode, Options, Port};
+use transpute_transport::conformance::{self, ConformanceOptions, Mode, Port};
 
-fn options() -> Options {
-    let mut options = Options::default();
+fn options() -> ConformanceOptions {
+    let mut options = ConformanceOptions::default();
     options.modes = vec![Mode::Tls, Mode::Unpinned, Mode::Plaintext];
     options.port = Port::Other;
     options.payload = 256 * 1024;

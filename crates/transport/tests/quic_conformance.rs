@@ -5,8 +5,8 @@ use transpute_transport::{
     conformance::{self, Mode, Port},
 };
 
-fn options() -> conformance::Options {
-    let mut options = conformance::Options::default();
+fn options() -> conformance::ConformanceOptions {
+    let mut options = conformance::ConformanceOptions::default();
     // QUIC has no plaintext.
     options.modes = vec![Mode::Tls, Mode::Unpinned];
     options.port = Port::Udp;

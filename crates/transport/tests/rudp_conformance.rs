@@ -9,7 +9,7 @@ use transpute_transport::{
 
 #[tokio::test]
 async fn rudp_conforms() {
-    let mut options = conformance::Options::default();
+    let mut options = conformance::ConformanceOptions::default();
     options.modes = vec![Mode::Tls, Mode::Unpinned, Mode::Plaintext];
     options.port = Port::Udp;
     let report = conformance::run(&Rudp::default(), &options)
@@ -22,7 +22,7 @@ async fn rudp_conforms() {
 /// Other controllers, and no probe.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rudp_conforms_with_other_settings() {
-    let mut options = conformance::Options::default();
+    let mut options = conformance::ConformanceOptions::default();
     options.port = Port::Udp;
     options.payload = 1 << 20;
     let registry = Registry::with_builtins();
@@ -46,7 +46,7 @@ async fn rudp_conforms_over_ipv6() {
         eprintln!("skipped: this machine has no IPv6 loopback");
         return;
     }
-    let mut options = conformance::Options::default();
+    let mut options = conformance::ConformanceOptions::default();
     options.address = "[::1]:0".into();
     options.port = Port::Udp;
     options.payload = 1 << 20;

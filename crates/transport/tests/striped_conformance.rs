@@ -7,7 +7,7 @@ use transpute_transport::{
 
 async fn conforms(text: &str, payload: usize, links: usize) {
     let transport = Registry::with_builtins().get(text).unwrap();
-    let mut options = conformance::Options::default();
+    let mut options = conformance::ConformanceOptions::default();
     options.modes = vec![Mode::Tls, Mode::Unpinned, Mode::Plaintext];
     options.payload = payload;
     options.links = links;

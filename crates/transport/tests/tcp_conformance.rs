@@ -7,7 +7,7 @@ use transpute_transport::{
 
 #[tokio::test]
 async fn tcp_conforms() {
-    let mut options = conformance::Options::default();
+    let mut options = conformance::ConformanceOptions::default();
     options.modes = vec![Mode::Tls, Mode::Unpinned, Mode::Plaintext];
     let report = conformance::run(&Tcp::default(), &options)
         .await
@@ -23,7 +23,7 @@ async fn tcp_conforms_over_ipv6() {
         eprintln!("skipped: this machine has no IPv6 loopback");
         return;
     }
-    let mut options = conformance::Options::default();
+    let mut options = conformance::ConformanceOptions::default();
     options.address = "[::1]:0".into();
     options.payload = 1 << 20;
     options.seed = 2;

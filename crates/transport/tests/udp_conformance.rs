@@ -22,7 +22,7 @@ const PACED: &str = "udp:rate=400m";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn udp_conforms_where_nothing_is_lost() {
     let udp = Registry::with_builtins().get(PACED).unwrap();
-    let mut options = conformance::Options::default();
+    let mut options = conformance::ConformanceOptions::default();
     options.modes = vec![Mode::Tls, Mode::Unpinned, Mode::Plaintext];
     options.payload = 1 << 20;
     options.port = Port::Udp;

@@ -9,7 +9,7 @@ use crate::auto::Auto;
 
 /// A choice of a transport.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub enum Choice {
+pub enum TransportChoice {
     /// The best of the registered transports on this path. Both parties must choose this.
     #[default]
     Auto,
@@ -25,7 +25,7 @@ pub(crate) enum Chosen {
     Automatic(Box<Auto>),
 }
 
-impl Choice {
+impl TransportChoice {
     /// Returns the transport, or those to choose from.
     pub(crate) fn among(&self, registry: &Registry) -> Result<Chosen, TransportError> {
         let (name, reason) = match self {
@@ -62,7 +62,7 @@ impl Choice {
     }
 }
 
-impl From<&str> for Choice {
+impl From<&str> for TransportChoice {
     fn from(name: &str) -> Self {
         match name {
             Auto::NAME => Self::Auto,
@@ -71,7 +71,7 @@ impl From<&str> for Choice {
     }
 }
 
-impl FromStr for Choice {
+impl FromStr for TransportChoice {
     type Err = Infallible;
 
     fn from_str(name: &str) -> Result<Self, Infallible> {
@@ -79,7 +79,7 @@ impl FromStr for Choice {
     }
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for TransportChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Auto => Auto::NAME,

@@ -129,7 +129,7 @@ impl Connection {
         let encrypted = link.info().encrypted;
         // Milliseconds of arithmetic, which would delay other tasks of this thread.
         let making = tokio::task::spawn_blocking(move || {
-            transpute_session::Connection::new(settings, encrypted)
+            transpute_session::SessionConnection::new(settings, encrypted)
         });
         let connection = making.await.map_err(|_| SessionError::Cancelled)?;
         let (info, stats) = (link.info().clone(), link.stats());

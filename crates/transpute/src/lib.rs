@@ -62,7 +62,7 @@ mod scheme;
 pub mod serve;
 pub mod workload;
 
-pub use choice::Choice;
+pub use choice::TransportChoice;
 pub use connection::{Connection, Outcome, Prepared};
 pub use error::Error;
 pub use listening::Listening;

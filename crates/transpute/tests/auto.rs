@@ -14,7 +14,8 @@ use tokio::{
 };
 use transpute::auto::{Auto, Selection};
 use transpute_select::{
-    Candidate, Chooser, End, PaperRules, PathEstimate, Prediction, Ranked, Source, Udp, Workload,
+    Candidate, Chooser, End, PaperRules, PathEstimate, Prediction, Ranked, Source, UdpStatus,
+    Workload,
 };
 use transpute_transport::{
     Link, Listener, PathSample, Security, TrainResult,
@@ -155,7 +156,7 @@ async fn a_probe_measures_and_leaves_the_listener_to_others() {
         }
     };
     let probed = timeout(HANG_TIMEOUT, probing).await.unwrap();
-    assert_eq!(probed.path.udp, Udp::Passes);
+    assert_eq!(probed.path.udp, UdpStatus::Passes);
     let usable = |name: &str| {
         let mut candidates = probed.candidates.iter();
         candidates.any(|it| it.spec.name() == name && it.unavailable.is_none())

@@ -6,7 +6,8 @@ use std::{net::TcpStream, sync::Arc, time::Duration};
 
 use adder::{adder, number};
 use transpute::{
-    Bits, Choice, Error, Identity, OutputPolicy, Party, Registry, SessionError, TransportError,
+    Bits, Error, Identity, OutputPolicy, Party, Registry, SessionError, TransportChoice,
+    TransportError,
     select::PaperRules,
     transport::{ConnectError, RegistryError, auto::Offer},
 };
@@ -78,7 +79,9 @@ async fn what_cannot_work_is_said_before_anything_is_sent() {
     ));
     let foreign = party().garbler_inputs([2]).connect("127.0.0.1:1");
     assert!(matches!(foreign.run(number(1)).await, Err(Error::Split(_))));
-    let refused = party().transport(Choice::Auto).connect("127.0.0.1:1");
+    let refused = party()
+        .transport(TransportChoice::Auto)
+        .connect("127.0.0.1:1");
     let refused = refused.run(number(1)).await;
     assert!(
         matches!(&refused, Err(Error::Transport(error)) if matches!(error.root(), TransportError::Connect(ConnectError::Connect { .. }))),

@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
-use transpute::{Choice, Fingerprint, Identity, Role};
+use transpute::{Fingerprint, Identity, Role, TransportChoice};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -83,7 +83,7 @@ struct ServerArgs {
     transport: String,
     /// Transport of the computation
     #[arg(long, default_value = "auto")]
-    computation: Choice,
+    computation: TransportChoice,
     /// Print a summary of the round as JSON
     #[arg(long)]
     json: bool,

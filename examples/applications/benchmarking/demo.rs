@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use transpute::{Choice, Identity, Role};
+use transpute::{Identity, Role, TransportChoice};
 
 use crate::{
     company::{RoundConfig, ServerAddress},
@@ -43,7 +43,7 @@ pub(crate) async fn run(
         between: "127.0.0.1:0".into(),
         garbler: None,
         transport: transport.into(),
-        computation: Choice::Auto,
+        computation: TransportChoice::Auto,
         limits: Timeouts::of(TIMEOUT),
     };
     let first = Server::bind(plan(Role::Garbler, &garbler, &evaluator)).await?;

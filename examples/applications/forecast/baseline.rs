@@ -10,7 +10,7 @@ use std::{
 
 use rand::rngs::StdRng;
 use transpute::{
-    Choice, Identity, Registry, Role,
+    Identity, Registry, Role, TransportChoice,
     transport::{Link, Security, Transport},
 };
 use transpute_examples::Place;
@@ -112,8 +112,8 @@ pub(crate) async fn divide(
 ) -> Result<Vec<(Role, Finished)>, Box<dyn std::error::Error>> {
     check(task)?;
     let name = match &place.ends.transport {
-        Choice::Auto => DEFAULT_TRANSPORT,
-        Choice::Named(name) => name,
+        TransportChoice::Auto => DEFAULT_TRANSPORT,
+        TransportChoice::Named(name) => name,
     };
     let transport = Registry::with_builtins().get(name)?;
     let Some(role) = place.role else {

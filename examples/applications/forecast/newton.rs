@@ -33,7 +33,7 @@ use crypto_bigint::BoxedUint;
 use transpute::{
     Bits, Config, InputSplit, OutputPolicy, Program, Role,
     ot::{BASE_SENDER_LEN, BaseReceiver, BaseSender, base_receiver_len},
-    session::{Call, Connection, Event, FrameDecoder, Progressed},
+    session::{Call, FrameDecoder, Progressed, SessionConnection, SessionEvent},
 };
 use zeroize::Zeroizing;
 
@@ -447,7 +447,7 @@ async fn evaluate(
         config,
         inputs: Some(Box::new(vec![input])),
     };
-    let (mut connection, _) = Connection::single(role, call, encrypted, None)?;
+    let (mut connection, _) = SessionConnection::single(role, call, encrypted, None)?;
     let mut output = None;
     let mut decoder = FrameDecoder::new();
     let mut outgoing = Vec::new();
@@ -464,8 +464,8 @@ async fn evaluate(
         }
         while let Some(event) = connection.next_event() {
             match event {
-                Event::Output(_, found) => output = Some(found.bits),
-                Event::Ended(_, result) => drop(result?),
+                SessionEvent::Output(_, found) => output = Some(found.bits),
+                SessionEvent::Ended(_, result) => drop(result?),
                 _ => {}
             }
         }

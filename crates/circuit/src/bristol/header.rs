@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use super::{
-    BristolError, Format, Found, Limits, Position, Problem,
+    BristolError, Format, Found, ParseLimits, Position, Problem,
     scan::{Line, Number, Scanner},
 };
 
@@ -32,7 +32,7 @@ impl Header {
     pub(super) fn read<R: Read>(
         scanner: &mut Scanner<R>,
         length: u64,
-        limits: &Limits,
+        limits: &ParseLimits,
         line: &mut Line,
     ) -> Result<(Self, bool), BristolError> {
         scanner.skip_comments()?;
@@ -110,7 +110,7 @@ impl Header {
         &mut self,
         line: &Line,
         first: usize,
-        limits: &Limits,
+        limits: &ParseLimits,
     ) -> Result<(), BristolError> {
         let mut found = 0;
         for (index, &width) in (first..).zip(&self.input_widths) {

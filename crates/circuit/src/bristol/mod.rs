@@ -38,7 +38,7 @@
 //! # Limits on memory
 //!
 //! A file is not trusted. The reader uses one buffer and never holds the whole file. Memory is
-//! bounded by three limits: the length of the file, [`Limits::input_bits`], and
+//! bounded by three limits: the length of the file, [`ParseLimits::input_bits`], and
 //! [`MAX_NUMBERS_PER_LINE`]. A header that declares more gates than the file can contain is
 //! rejected before any allocation for them.
 
@@ -79,7 +79,7 @@ pub enum Format {
 
 /// Limits on the resources that a circuit file declares without spending bytes on them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Limits {
+pub struct ParseLimits {
     /// The largest sum of the input widths; 2^24 by default.
     ///
     /// Input wires need no text, so a short header can declare any number of them. A session stores
@@ -87,7 +87,7 @@ pub struct Limits {
     pub input_bits: u32,
 }
 
-impl Default for Limits {
+impl Default for ParseLimits {
     fn default() -> Self {
         Self {
             input_bits: 1 << 24,
@@ -113,7 +113,7 @@ pub struct Parsed {
 ///
 /// # Errors
 /// [`BristolError`] if `source` cannot be read or is not a circuit file within `limits`.
-pub fn read(source: impl Read, length: u64, limits: &Limits) -> Result<Parsed, BristolError> {
+pub fn read(source: impl Read, length: u64, limits: &ParseLimits) -> Result<Parsed, BristolError> {
     read::read(source, length, limits)
 }
 
@@ -122,7 +122,7 @@ pub fn read(source: impl Read, length: u64, limits: &Limits) -> Result<Parsed, B
 /// # Errors
 /// [`BristolError`]; also an I/O error if `path` is not a regular file and yields more than
 /// [`MAX_PIPE_BYTES`].
-pub fn open(path: impl AsRef<Path>, limits: &Limits) -> Result<Parsed, BristolError> {
+pub fn open(path: impl AsRef<Path>, limits: &ParseLimits) -> Result<Parsed, BristolError> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_file() {
@@ -154,12 +154,12 @@ pub fn contents(file: File) -> io::Result<Vec<u8>> {
 
 impl Circuit {
     /// Reads a circuit file in either format of [`bristol`](crate::bristol), with default
-    /// [`Limits`].
+    /// [`ParseLimits`].
     ///
     /// # Errors
     /// [`BristolError`] if the file cannot be read or is not a circuit file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, BristolError> {
-        Ok(open(path, &Limits::default())?.circuit)
+        Ok(open(path, &ParseLimits::default())?.circuit)
     }
 
     /// Reads the content of a circuit file; see [`Circuit::open`].
@@ -178,13 +178,13 @@ impl Circuit {
         Self::read(bytes, bytes.len() as u64)
     }
 
-    /// Reads a circuit file of at most `length` bytes with default [`Limits`]; see
+    /// Reads a circuit file of at most `length` bytes with default [`ParseLimits`]; see
     /// [`bristol::read`](read()).
     ///
     /// # Errors
     /// [`BristolError`] if `source` cannot be read or is not a circuit file.
     pub fn read(source: impl Read, length: u64) -> Result<Self, BristolError> {
-        Ok(read(source, length, &Limits::default())?.circuit)
+        Ok(read(source, length, &ParseLimits::default())?.circuit)
     }
 
     /// Writes a circuit file. The wires are renumbered so that the outputs are the last ones.

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use super::{
-    BristolError, Format, Limits, Parsed, Problem,
+    BristolError, Format, ParseLimits, Parsed, Problem,
     header::Header,
     scan::{Line, Number, PlainGate, Scanner},
 };
@@ -12,7 +12,7 @@ use crate::{Circuit, Op, Wire};
 pub(super) fn read<R: Read>(
     source: R,
     length: u64,
-    limits: &Limits,
+    limits: &ParseLimits,
 ) -> Result<Parsed, BristolError> {
     let mut scanner = Scanner::new(source, length);
     let mut line = Line::default();

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::{BristolError, Format, Limits, Parsed, WriteOptions, read};
+use super::{BristolError, Format, ParseLimits, Parsed, WriteOptions, read};
 use crate::{
     Circuit, Op, Program,
     testing::{Random, Shape, random_circuit},
@@ -22,7 +22,7 @@ fn read_small(bytes: &[u8]) -> Result<Parsed, BristolError> {
     read(
         bytes,
         bytes.len() as u64,
-        &Limits {
+        &ParseLimits {
             input_bits: 1 << 12,
         },
     )

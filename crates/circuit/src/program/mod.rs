@@ -12,7 +12,7 @@ mod window;
 
 pub use check::ProgramError;
 pub use file::LoadError;
-pub use progress::Progress;
+pub use progress::CompileProgress;
 
 use crate::{Bits, circuit::split_values};
 
@@ -52,7 +52,7 @@ pub struct Program {
     pub(crate) loads: Vec<Load>,
     pub(crate) gates: Vec<ProgramGate>,
     pub(crate) batches: Vec<Batch>,
-    progress: Vec<Progress>,
+    progress: Vec<CompileProgress>,
     pub(crate) outputs: Vec<OutputBit>,
     pub(crate) and_count: u64,
     pub(crate) xor_count: u64,

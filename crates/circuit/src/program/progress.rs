@@ -4,7 +4,7 @@ use super::{Batch, BatchKind, Program};
 
 /// The totals of all batches before a given batch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Progress {
+pub struct CompileProgress {
     /// XOR and AND gates.
     pub gates: u64,
     /// AND gates.
@@ -13,7 +13,7 @@ pub struct Progress {
     pub loads: u64,
 }
 
-impl Progress {
+impl CompileProgress {
     /// Number of batches between two entries of [`Program::progress`].
     pub const STRIDE: usize = 64;
 
@@ -32,10 +32,10 @@ impl Progress {
 }
 
 /// Returns the totals before every [`Progress::STRIDE`]th batch, starting with the first batch.
-pub(super) fn of(batches: &[Batch]) -> Vec<Progress> {
-    let mut progress = Progress::default();
+pub(super) fn of(batches: &[Batch]) -> Vec<CompileProgress> {
+    let mut progress = CompileProgress::default();
     batches
-        .chunks(Progress::STRIDE)
+        .chunks(CompileProgress::STRIDE)
         .map(|some| {
             let before = progress;
             some.iter().for_each(|batch| progress.pass(batch));
@@ -47,7 +47,7 @@ pub(super) fn of(batches: &[Batch]) -> Vec<Progress> {
 impl Program {
     /// Returns the running totals; entry `i` has the totals before batch `i * Progress::STRIDE`.
     #[must_use]
-    pub fn progress(&self) -> &[Progress] {
+    pub fn progress(&self) -> &[CompileProgress] {
         &self.progress
     }
 }
@@ -64,17 +64,17 @@ mod tests {
             let batches = program.batches();
             assert_eq!(
                 program.progress().len(),
-                batches.len().div_ceil(Progress::STRIDE)
+                batches.len().div_ceil(CompileProgress::STRIDE)
             );
             for (i, entry) in program.progress().iter().enumerate() {
-                let before = &batches[..i * Progress::STRIDE];
+                let before = &batches[..i * CompileProgress::STRIDE];
                 let count = |kind| -> u64 {
                     (before.iter().filter(|batch| batch.kind == kind))
                         .map(|batch| u64::from(batch.len))
                         .sum()
                 };
                 let ands = count(BatchKind::And);
-                let expected = Progress {
+                let expected = CompileProgress {
                     gates: count(BatchKind::Xor) + ands,
                     ands,
                     loads: count(BatchKind::Input),

@@ -2,7 +2,7 @@
 
 use transpute_circuit::{
     Bits, Gate, Op,
-    bristol::{self, Format, Limits},
+    bristol::{self, Format, ParseLimits},
 };
 
 use crate::{Trickle, XOR, parse};
@@ -74,7 +74,11 @@ fn blanks_and_comments_do_not_change_the_circuit() {
         "01 003\n2 1 1\n1 1\n2 1 0 1 2 XOR\n",
     ] {
         assert_eq!(parse(text).unwrap(), expected, "{text:?}");
-        let read = bristol::read(Trickle::new(text), text.len() as u64, &Limits::default());
+        let read = bristol::read(
+            Trickle::new(text),
+            text.len() as u64,
+            &ParseLimits::default(),
+        );
         assert_eq!(read.unwrap(), expected, "{text:?}");
     }
     let padded = format!("1 3\n2 1 1{}\n1 1\n2 1 0 1 2 XOR\n", " ".repeat(1_000_000));

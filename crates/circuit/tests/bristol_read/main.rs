@@ -8,13 +8,13 @@ use std::io::{self, Read};
 
 use transpute_circuit::{
     BristolError, Circuit,
-    bristol::{self, Limits},
+    bristol::{self, ParseLimits},
 };
 
 const XOR: &str = "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 XOR\n";
 
 fn parse(text: &str) -> Result<bristol::Parsed, BristolError> {
-    bristol::read(text.as_bytes(), text.len() as u64, &Limits::default())
+    bristol::read(text.as_bytes(), text.len() as u64, &ParseLimits::default())
 }
 
 /// A source that yields one byte at a time, each after an interrupted read.

@@ -2,7 +2,7 @@
 
 use transpute_circuit::{
     BristolError,
-    bristol::{self, Format, Found, Limits, Position, Problem},
+    bristol::{self, Format, Found, ParseLimits, Position, Problem},
 };
 
 use crate::{Trickle, XOR, parse};
@@ -13,7 +13,11 @@ fn assert_rejected(text: &str, line: u64, column: u64, expected: Problem) {
     // The result must not depend on how many bytes a read returns.
     for result in [
         parse(text),
-        bristol::read(Trickle::new(text), text.len() as u64, &Limits::default()),
+        bristol::read(
+            Trickle::new(text),
+            text.len() as u64,
+            &ParseLimits::default(),
+        ),
     ] {
         match result {
             Err(BristolError::Invalid { position, problem }) => {
@@ -163,14 +167,14 @@ fn short_files_cannot_allocate_much_memory() {
     let text = "0 2000000000\n2 1 2000000000\n1 1\n";
     assert_rejected(text, 2, 5, inputs(2_000_000_001, 1 << 24));
     let text = "1 3\n2 2 1\n1 1\n2 1 0 1 3 XOR\n";
-    let limits = Limits { input_bits: 2 };
+    let limits = ParseLimits { input_bits: 2 };
     let error = bristol::read(text.as_bytes(), text.len() as u64, &limits).unwrap_err();
     assert_eq!(
         error.to_string(),
         "line 2, column 5: the circuit has at least 3 input bits, the limit is 2"
     );
     let text = "0 2147483648\n1 2147483648\n1 1\n";
-    let limits = Limits {
+    let limits = ParseLimits {
         input_bits: u32::MAX,
     };
     let error = bristol::read(text.as_bytes(), u64::MAX, &limits).unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use transpute_language::{Options, Panics};
+use transpute_language::{CompileOptions, Panics};
 
 use super::file::{self, FileFormat};
 use crate::{
@@ -66,7 +66,7 @@ fn constant(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn compile(args: &Args) -> Result<(), Failure> {
-    let options = Options {
+    let options = CompileOptions {
         function: args.function.clone(),
         constants: args.constants.clone(),
         panics: if args.ignore_panics {

@@ -18,11 +18,11 @@ use tokio::{
     process::{Child, ChildStderr, Command},
     time::timeout,
 };
-use transpute::{Choice, Identity};
+use transpute::{Identity, TransportChoice};
 
 use self::case::{AES, Case};
 use crate::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flags::{at_least_one, parse_transport},
     interrupt::unless_interrupted,
     log,
@@ -48,8 +48,8 @@ pub(crate) struct Args {
     )]
     scheme: SchemeWish,
     /// The transport, by name or auto
-    #[arg(long, value_name = "NAME[:KEY=VALUE,...]", default_value_t = Choice::Auto, value_parser = parse_transport)]
-    transport: Choice,
+    #[arg(long, value_name = "NAME[:KEY=VALUE,...]", default_value_t = TransportChoice::Auto, value_parser = parse_transport)]
+    transport: TransportChoice,
     /// The circuit: a file, or the name of a built-in one. AES-128 gets the input values of
     /// FIPS-197, C.1; other circuits get arbitrary values
     #[arg(long, value_name = "NAME|FILE", default_value = AES)]
@@ -88,7 +88,7 @@ pub(crate) fn demo(args: &Args, verbosity: u8) -> Result<(), Failure> {
     let demo = crate::block_on(unless_interrupted(async {
         (timeout(DEADLINE, run(args, verbosity)).await).unwrap_or_else(|_| {
             Err(Failure::new(
-                Kind::Protocol,
+                FailureKind::Protocol,
                 format!("the parties were not done after {} s", DEADLINE.as_secs()),
             ))
         })
@@ -284,15 +284,15 @@ impl Party {
             .as_ref()
             .and_then(ExitStatus::code);
         let kind = [
-            Kind::Usage,
-            Kind::File,
-            Kind::Peer,
-            Kind::Disagreement,
-            Kind::Protocol,
+            FailureKind::Usage,
+            FailureKind::File,
+            FailureKind::Peer,
+            FailureKind::Disagreement,
+            FailureKind::Protocol,
         ]
         .into_iter()
         .find(|kind| Some(*kind as i32) == code)
-        .unwrap_or(Kind::Other);
+        .unwrap_or(FailureKind::Other);
         let last = printed.lines().last().unwrap_or("it said nothing");
         let reason = last.strip_prefix("error: ").unwrap_or(last);
         Failure::new(kind, format!("the {role} failed: {reason}"))

@@ -11,7 +11,7 @@ use super::{
     wire::{Request, Side, Task},
 };
 use crate::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     output::{self, grouped},
 };
 
@@ -165,7 +165,7 @@ impl Report {
         for (side, problem) in [("here", &mine.problem), (peer, &theirs.problem)] {
             if let Some(problem) = problem {
                 let message = format!("the data arrived altered {side}: {}", printable(problem));
-                return Err(Failure::new(Kind::Protocol, message));
+                return Err(Failure::new(FailureKind::Protocol, message));
             }
         }
         let (client, server) = match role {

@@ -21,7 +21,7 @@ use super::{
     wire::{self, Path, Reply, Request, Side, Task, VERSION},
 };
 use crate::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flags::parse_address,
     interrupt::unless_interrupted,
     output,
@@ -250,5 +250,5 @@ async fn done(reader: &mut transpute::transport::LinkReader) -> Result<Side, Fai
 
 fn refused(reason: &str) -> Failure {
     let message = format!("the server refuses: {}", printable(reason));
-    Failure::new(Kind::Disagreement, message)
+    Failure::new(FailureKind::Disagreement, message)
 }

@@ -16,7 +16,7 @@ use super::{
     wire::{self, Path, Reply, Request, Side, Task, VERSION},
 };
 use crate::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     flags::parse_address,
     interrupt::unless_interrupted,
     output,
@@ -150,7 +150,7 @@ impl Transfer<'_> {
             self.reply(&Reply::Refused(reason.clone())).await?;
             let _ = transfer::step(self.writer.shutdown()).await;
             let message = format!("refused a transfer: {reason}");
-            return Err(Failure::new(Kind::Disagreement, message));
+            return Err(Failure::new(FailureKind::Disagreement, message));
         }
         let (task, amount, seed) = (request.task, request.amount, request.seed);
         let mut mine = Side::of(&self.info, established_ns);

@@ -10,7 +10,7 @@ use transpute::transport::{LinkReader, LinkWriter, conformance::Pattern};
 use transpute::{TransportError, transport::StreamError};
 
 use super::{IDLE, measure::now, on_link};
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 
 const CHUNK: usize = 256 << 10;
 
@@ -41,7 +41,7 @@ pub(super) async fn patiently<T>(
 
 fn stalled() -> Failure {
     let message = format!("nothing has moved on the link for {} s", IDLE.as_secs());
-    Failure::new(Kind::Protocol, message)
+    Failure::new(FailureKind::Protocol, message)
 }
 
 /// Sends bytes of the pattern.
@@ -125,7 +125,7 @@ pub(super) async fn ping(
         times.push(started.elapsed());
         if byte != sent {
             let message = format!("round trip {round} brought back another byte");
-            return Err(Failure::new(Kind::Protocol, message));
+            return Err(Failure::new(FailureKind::Protocol, message));
         }
     }
     Ok(times)

@@ -15,7 +15,7 @@ use transpute::transport::{LinkReader, LinkStats, LinkWriter};
 use transpute::{TransportError, transport::LinkInfo};
 
 use super::{measure::Clock, transfer::Arrival};
-use crate::failure::{Failure, Kind};
+use crate::failure::{Failure, FailureKind};
 
 /// Version of the messages.
 pub(super) const VERSION: u32 = 1;
@@ -174,7 +174,7 @@ pub(super) async fn get<T: DeserializeOwned>(reader: &mut LinkReader) -> Result<
 
 pub(super) fn nonsense() -> Failure {
     Failure::new(
-        Kind::Protocol,
+        FailureKind::Protocol,
         "the peer does not speak the protocol of `transpute link`",
     )
 }

@@ -10,7 +10,7 @@ use transpute::auto::registry;
 use transpute_select::{Candidate, Model, PathEstimate, SelectError, Spec};
 
 use crate::{
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     testbed::Testbed,
 };
 
@@ -89,9 +89,9 @@ fn usual_transports() -> Vec<String> {
 /// Converts an error of the selection.
 pub fn failure(error: SelectError) -> Failure {
     let kind = match error {
-        SelectError::File { .. } | SelectError::Content { .. } => Kind::File,
-        SelectError::Number { .. } | SelectError::Transport { .. } => Kind::Usage,
-        _ => Kind::Other,
+        SelectError::File { .. } | SelectError::Content { .. } => FailureKind::File,
+        SelectError::Number { .. } | SelectError::Transport { .. } => FailureKind::Usage,
+        _ => FailureKind::Other,
     };
     Failure::new(kind, error.to_string()).because(error)
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use transpute_select::{Estimate, Goodness, Model};
+use transpute_select::{Estimate, FitErrors, Model};
 
 use super::load;
 use crate::{failure::Failure, output};
@@ -46,7 +46,7 @@ pub fn print(model: &Model) -> Result<(), Failure> {
             let lines = [("fitted", Some(fitted.fit)), ("unseen", fitted.held_out)];
             for (part, goodness) in lines {
                 let Some(goodness) = goodness else { continue };
-                let Goodness {
+                let FitErrors {
                     cells,
                     r2_log,
                     median_error,

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use transpute::{Choice, Config, session::OtChoice};
+use transpute::{Config, TransportChoice, session::OtChoice};
 
 use crate::{
     failure::Failure,
@@ -14,7 +14,7 @@ use crate::{
         MANY_RUNS, PROTOCOL, TRANSPORT, at_least_one, parse_address, parse_seconds, warn_unused,
     },
     selection::By,
-    terms::Terms,
+    terms::PartyOptions,
 };
 
 #[derive(clap::Args)]
@@ -33,7 +33,7 @@ Everything but addresses, inputs, keys and threads must be the same on both side
 )]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(super) terms: Terms,
+    pub(super) terms: PartyOptions,
     /// Wait for the peer at this address (host:port; port 0 lets the system choose)
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     pub(super) listen: Option<String>,
@@ -118,8 +118,8 @@ impl Args {
     /// Warns about options without effect.
     fn warn(&self) {
         let chooses = match (&self.connect, &self.terms.transport) {
-            (Some(_), Choice::Auto) => None,
-            (Some(_), Choice::Named(_)) => Some("--transport auto"),
+            (Some(_), TransportChoice::Auto) => None,
+            (Some(_), TransportChoice::Named(_)) => Some("--transport auto"),
             (None, _) => Some("the party with --connect"),
         };
         if let Some(chooses) = chooses {

@@ -23,7 +23,7 @@ pub(crate) use report::RunReport;
 
 use crate::{
     batch::{BatchError, BatchFile},
-    failure::{Failure, Kind},
+    failure::{Failure, FailureKind},
     inputs::Wanted,
     interrupt::unless_interrupted,
     output, progress,
@@ -103,7 +103,7 @@ fn given(args: &Args, wanted: Wanted) -> Result<Given, Failure> {
 }
 
 fn batch_failure(error: BatchError) -> Failure {
-    Failure::new(Kind::File, error.to_string()).because(error)
+    Failure::new(FailureKind::File, error.to_string()).because(error)
 }
 
 /// Connects or listens, and runs the computation. Records when both parties were connected.

@@ -16,7 +16,7 @@ use transpute::{Milestone, Progress};
 use crate::output;
 
 /// The interval between looks at the counters.
-const TICK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Writes a line to standard error for each milestone of a session until dropped: `phase`, its
 /// name, and its time in nanoseconds since 1970. `started` receives the counters of the session,
@@ -32,7 +32,7 @@ pub(super) async fn tell(
         return pending().await;
     };
     line("connected", start);
-    let mut ticks = interval(TICK);
+    let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut left = Milestone::ALL.to_vec();
     while !left.is_empty() {

@@ -9,7 +9,7 @@ use transpute::serve::Limits;
 
 use crate::{
     flags::{at_least_one, parse_address, parse_seconds},
-    terms::Terms,
+    terms::PartyOptions,
 };
 
 #[derive(clap::Args)]
@@ -23,7 +23,7 @@ SIGINT or SIGTERM lets runs under way finish and prints a summary, the second en
 wrong with a peer is told and does not change the exit code.")]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(super) terms: Terms,
+    pub(super) terms: PartyOptions,
     /// Wait for peers at this address (host:port; port 0 lets the system choose)
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     pub(super) listen: String,

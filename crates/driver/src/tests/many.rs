@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex, split};
 use transpute_session::{
-    AbortReason, Connection, ConnectionConfig, FrameDecoder, FrameKind, OutputPolicy, Role,
+    AbortReason, ConnectionConfig, FrameDecoder, FrameKind, OutputPolicy, Role, SessionConnection,
     SessionError,
 };
 
@@ -21,7 +21,7 @@ const OPTIONS: DriverOptions = DriverOptions {
 
 fn side(stream: DuplexStream) -> (ConnectionHandle, ConnectionTask) {
     let (reader, writer) = split(stream);
-    let connection = Connection::new(ConnectionConfig::default(), false);
+    let connection = SessionConnection::new(ConnectionConfig::default(), false);
     drive_over(connection, reader, writer, OPTIONS)
 }
 

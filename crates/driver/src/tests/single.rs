@@ -7,7 +7,8 @@ use std::{
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex, split};
 use transpute_session::{
-    AbortReason, Connection, Field, Milestone, Output, OutputPolicy, Role, RunId, SessionError,
+    AbortReason, Field, Milestone, Output, OutputPolicy, Role, RunId, SessionConnection,
+    SessionError,
 };
 
 use super::Setup;
@@ -21,12 +22,12 @@ const OPTIONS: DriverOptions = DriverOptions {
     max_payload: transpute_session::MAX_PAYLOAD,
 };
 
-fn start(setup: &Setup, role: Role) -> (Connection, RunId) {
-    Connection::single(role, setup.call(role), false, Some(spawn_thread)).unwrap()
+fn start(setup: &Setup, role: Role) -> (SessionConnection, RunId) {
+    SessionConnection::single(role, setup.call(role), false, Some(spawn_thread)).unwrap()
 }
 
 async fn drive(
-    (connection, run): (Connection, RunId),
+    (connection, run): (SessionConnection, RunId),
     stream: DuplexStream,
 ) -> (Result<SingleRunReport, SessionError>, Vec<Output>) {
     let (reader, writer) = split(stream);
@@ -105,7 +106,10 @@ async fn a_slow_peer_that_sends_keep_alives_is_not_lost() {
     let slow = async {
         for _ in 0..30 {
             tokio::time::sleep(Duration::from_millis(40)).await;
-            right.write_all(Connection::sign_of_life()).await.unwrap();
+            right
+                .write_all(SessionConnection::sign_of_life())
+                .await
+                .unwrap();
         }
         drive(start(&setup, Role::Evaluator), right).await
     };

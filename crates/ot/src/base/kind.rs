@@ -145,7 +145,7 @@ pub enum AnySender {
 }
 
 /// Both keys of every instance, and the sender's message if it answers the receiver's.
-pub type Keys = (Zeroizing<Vec<[u128; 2]>>, Option<Vec<u8>>);
+pub type BaseOtKeys = (Zeroizing<Vec<[u128; 2]>>, Option<Vec<u8>>);
 
 impl AnySender {
     /// Starts the OTs; returns the message for the receiver if it does not depend on the receiver's
@@ -172,7 +172,7 @@ impl AnySender {
         receiver_message: &[u8],
         count: usize,
         rng: &mut (impl CryptoRng + ?Sized),
-    ) -> Result<Keys, OtError> {
+    ) -> Result<BaseOtKeys, OtError> {
         match self {
             Self::Ristretto255(sender) => {
                 let keys = sender.finish(sid, binding, receiver_message, count)?;

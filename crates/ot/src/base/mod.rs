@@ -13,7 +13,7 @@ mod kind;
 mod lanes;
 
 pub use kem::{KemAnswer, KemReceiver, KemSender, kem_receiver_len, kem_sender_len};
-pub use kind::{AnyReceiver, AnySender, BaseOt, Keys};
+pub use kind::{AnyReceiver, AnySender, BaseOt, BaseOtKeys};
 
 use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;

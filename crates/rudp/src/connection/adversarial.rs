@@ -7,13 +7,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::Connection;
+use super::RudpConnection;
 use crate::frame::{self, Ack, BlockPlace, DataHeader, Frame, ParityHeader, Report, read_frame};
 use crate::handshake::Complete;
-use crate::rate::Kind;
+use crate::rate::ControllerKind;
 use crate::seal::{HEADER_LEN, TAG_LEN};
 use crate::wire::Reader;
-use crate::{Cipher, Config, FecPolicy, Keys, Read, Reliability, Side, Time};
+use crate::{Cipher, EndpointSide, FecPolicy, PacketKeys, Read, Reliability, RudpConfig, Time};
 
 /// The maximum size of the receive buffer of the stream, in bytes.
 const STREAM: u64 = 64 << 20;
@@ -25,7 +25,7 @@ const MAX_BATCHES: usize = 2000;
 
 /// The attacker, and what it has learnt from the packets of its victim.
 struct Attacker {
-    keys: Keys,
+    keys: PacketKeys,
     number: u64,
     token: u64,
     largest: u64,
@@ -61,13 +61,17 @@ impl Attacker {
 
 /// Returns an established connection with a remote address to which nothing was sent, and the keys
 /// of its peer.
-pub(super) fn established(side: Side, from: SocketAddr, config: Config) -> (Connection, Keys) {
-    let keys = |side| Keys::new(side, &[1; 32], b"", Cipher::Aes128Gcm).expect("32 bytes");
+pub(super) fn established(
+    side: EndpointSide,
+    from: SocketAddr,
+    config: RudpConfig,
+) -> (RudpConnection, PacketKeys) {
+    let keys = |side| PacketKeys::new(side, &[1; 32], b"", Cipher::Aes128Gcm).expect("32 bytes");
     let peer = match side {
-        Side::Connector => Side::Listener,
-        Side::Listener => Side::Connector,
+        EndpointSide::Connector => EndpointSide::Listener,
+        EndpointSide::Listener => EndpointSide::Connector,
     };
-    let mut connection = Connection::new(side, from, config, Time::ZERO, 1);
+    let mut connection = RudpConnection::new(side, from, config, Time::ZERO, 1);
     let complete = Complete {
         keys: keys(side),
         limit: 1 << 20,
@@ -75,7 +79,7 @@ pub(super) fn established(side: Side, from: SocketAddr, config: Config) -> (Conn
         retried: false,
     };
     connection.on_complete(Time::ZERO, complete);
-    if side == Side::Connector {
+    if side == EndpointSide::Connector {
         connection.trains.start();
     }
     (connection, keys(peer))
@@ -87,17 +91,17 @@ pub(crate) fn run(script: &[u8]) {
     let mut reader = Reader(script);
     let options = reader.u8().unwrap_or(0);
     let from = SocketAddr::from(([192, 0, 2, 1], 1));
-    let config = Config {
+    let config = RudpConfig {
         fec: [FecPolicy::Adaptive, FecPolicy::Off][usize::from(options >> 1 & 1)],
         reliability: [Reliability::Repair, Reliability::Detect]
             [usize::from(options & 0b1100 == 0b1100)],
-        controller: Kind::ALL[usize::from(options >> 4 & 3) % Kind::ALL.len()],
+        controller: ControllerKind::ALL[usize::from(options >> 4 & 3) % ControllerKind::ALL.len()],
         probe: options & 0x40 == 0,
         max_receive_window: STREAM,
-        ..Config::default()
+        ..RudpConfig::default()
     };
     let mut now = Time::ZERO;
-    let side = [Side::Listener, Side::Connector][usize::from(options & 1)];
+    let side = [EndpointSide::Listener, EndpointSide::Connector][usize::from(options & 1)];
     let (mut victim, keys) = established(side, from, config);
     let mut attacker = Attacker {
         keys,
@@ -155,7 +159,7 @@ pub(crate) fn run(script: &[u8]) {
 }
 
 /// Performs an action of the application that owns the victim.
-fn act(victim: &mut Connection, action: u8, now: Time) {
+fn act(victim: &mut RudpConnection, action: u8, now: Time) {
     match action {
         0xf0..=0xf7 => {
             victim.write(&[7; 20_000]);

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::Connection;
+use super::RudpConnection;
 use crate::Time;
 use crate::config::Reliability;
-use crate::event::{CODE_COMPLETE, CODE_LOST, CODE_VIOLATION, ClosedReason, Event, Violation};
+use crate::event::{CODE_COMPLETE, CODE_LOST, CODE_VIOLATION, ClosedReason, RudpEvent, Violation};
 use crate::frame::{Frame, read_frame};
 use crate::wire::Reader;
 
@@ -24,7 +24,7 @@ const MAX_NOTICE_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum interval between close notices.
 const MIN_NOTICE_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The result of [`Connection::read`].
+/// The result of [`RudpConnection::read`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Read {
     /// This many bytes were read, at least one.
@@ -102,7 +102,7 @@ impl State {
     }
 }
 
-impl Connection {
+impl RudpConnection {
     /// Closes the connection at once. Data that are not delivered yet are lost. `code` is sent to
     /// the peer; the caller chooses it below 2^62.
     pub fn close(&mut self, now: Time, code: u64) {
@@ -138,7 +138,7 @@ impl Connection {
     /// Closes the connection without a notice to the peer.
     pub(super) fn fail(&mut self, reason: ClosedReason) {
         if self.state.is_open() {
-            self.events.push_back(Event::Closed(Some(reason)));
+            self.events.push_back(RudpEvent::Closed(Some(reason)));
         }
         self.state = State::Closed(Some(reason));
     }
@@ -164,7 +164,7 @@ impl Connection {
     /// knows that.
     pub(super) fn complete(&mut self, now: Time, mutual: bool) {
         if !self.state.is_delivered() {
-            self.events.push_back(Event::Delivered);
+            self.events.push_back(RudpEvent::Delivered);
         }
         self.start_ending(now, None, CODE_COMPLETE);
         if mutual && let State::Ending(notice) = &mut self.state {
@@ -177,7 +177,7 @@ impl Connection {
     pub(super) fn start_ending(&mut self, now: Time, reason: Option<ClosedReason>, code: u64) {
         let timeout = self.rtt.probe_timeout(0);
         self.readable = true;
-        self.events.push_back(Event::Closed(reason));
+        self.events.push_back(RudpEvent::Closed(reason));
         // Notices are repeated until the peer answers with its own. A completed connection repeats
         // them longer, because the peer may have more to send.
         let until = if reason.is_some() {

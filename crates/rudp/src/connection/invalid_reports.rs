@@ -8,15 +8,15 @@ use proptest::prelude::*;
 
 use transpute_units::{Bandwidth, KnownDirection};
 
-use super::Connection;
+use super::RudpConnection;
 use super::adversarial::established;
 use crate::frame::{self, Frame, Report, read_frame};
-use crate::rate::Kind;
+use crate::rate::ControllerKind;
 use crate::seal::{HEADER_LEN, Opener, Sealer, TAG_LEN};
 use crate::stats::TrainResult;
 use crate::trains::{DATA_TRAIN, SETUP_TRAIN, TRAIN_PACKETS};
 use crate::wire::Reader;
-use crate::{Config, Event, Side, Time};
+use crate::{EndpointSide, RudpConfig, RudpEvent, Time};
 
 /// The maximum that a connection without data sends unasked: its train, pings and close notices.
 const OWN_BYTES: u64 = TRAIN_PACKETS as u64 * 1200 + 40 * 1200;
@@ -37,7 +37,7 @@ const ADDRESSES: usize = 3;
 
 /// A connection and its peer, which sends invalid frames.
 struct Scene {
-    victim: Connection,
+    victim: RudpConnection,
     sealer: Sealer,
     opener: Opener,
     number: u64,
@@ -73,7 +73,7 @@ enum Item {
 }
 
 impl Scene {
-    fn new(side: Side, config: Config) -> Self {
+    fn new(side: EndpointSide, config: RudpConfig) -> Self {
         let (victim, keys) = established(side, address(0), config);
         let mut scene = Self {
             victim,
@@ -194,7 +194,7 @@ const MAX_RATE: u64 = (1 << 48) - 1;
 /// by [`TrainResult::MAX_CLAIM`].
 #[test]
 fn implausible_reports_are_clamped() {
-    let mut scene = Scene::new(Side::Connector, Config::default());
+    let mut scene = Scene::new(EndpointSide::Connector, RudpConfig::default());
     assert_eq!(scene.victim.outgoing_train(), None);
     scene.send(&[Item::Report(report(SETUP_TRAIN, MAX_RATE))]);
     let result = scene.victim.outgoing_train().expect("a report");
@@ -205,7 +205,7 @@ fn implausible_reports_are_clamped() {
     assert_eq!(result.error_permille, 1000);
     assert_eq!(scene.victim.incoming_train(), None);
     assert_eq!(scene.victim.datagram_size(), 1472);
-    let Some(Event::PathEstimated {
+    let Some(RudpEvent::PathEstimated {
         rate,
         error_permille,
         ..
@@ -220,13 +220,13 @@ fn implausible_reports_are_clamped() {
 /// set remains.
 #[test]
 fn reports_on_trains_that_were_not_sent_are_ignored() {
-    let fixed = Config {
-        controller: Kind::Fixed,
+    let fixed = RudpConfig {
+        controller: ControllerKind::Fixed,
         prior: KnownDirection::of_rate(Bandwidth::from_bytes_per_second(1e6)),
         probe: false,
-        ..Config::default()
+        ..RudpConfig::default()
     };
-    for side in [Side::Connector, Side::Listener] {
+    for side in [EndpointSide::Connector, EndpointSide::Listener] {
         let mut scene = Scene::new(side, fixed.clone());
         let rate = |scene: &Scene| scene.victim.controller.pacing_rate();
         let before = (rate(&scene), scene.victim.datagram_size());
@@ -242,7 +242,7 @@ fn reports_on_trains_that_were_not_sent_are_ignored() {
 /// A datagram holds a hundred reports, and the number of datagrams is not limited.
 #[test]
 fn a_million_reports_have_the_effect_of_one() {
-    let mut scene = Scene::new(Side::Connector, Config::default());
+    let mut scene = Scene::new(EndpointSide::Connector, RudpConfig::default());
     let items: Vec<_> = (0..100)
         .map(|n| {
             Item::Report(report(
@@ -260,7 +260,7 @@ fn a_million_reports_have_the_effect_of_one() {
     let estimated = std::iter::from_fn(|| scene.victim.poll_event());
     let estimated: Vec<_> = estimated.collect();
     assert!(
-        matches!(estimated[..], [Event::PathEstimated { .. }]),
+        matches!(estimated[..], [RudpEvent::PathEstimated { .. }]),
         "{estimated:?}"
     );
 }
@@ -269,8 +269,8 @@ fn a_million_reports_have_the_effect_of_one() {
 /// sent.
 #[test]
 fn small_requests_have_small_answers() {
-    for side in [Side::Listener, Side::Connector] {
-        let mut scene = Scene::new(side, Config::default());
+    for side in [EndpointSide::Listener, EndpointSide::Connector] {
+        let mut scene = Scene::new(side, RudpConfig::default());
         scene.send(&[Item::Challenge(0)]);
         let (sent_bytes, received_bytes) = (scene.sent_bytes[0], scene.received_bytes[0]);
         for token in 1..2000 {
@@ -290,8 +290,8 @@ fn small_requests_have_small_answers() {
 /// A peer may send no train and no report. The connection works, and knows nothing of the path.
 #[test]
 fn a_peer_may_send_no_train_and_no_report() {
-    for side in [Side::Listener, Side::Connector] {
-        let mut scene = Scene::new(side, Config::default());
+    for side in [EndpointSide::Listener, EndpointSide::Connector] {
+        let mut scene = Scene::new(side, RudpConfig::default());
         scene.send(&[Item::Ping]);
         scene.wait(Duration::from_secs(6));
         let victim = &scene.victim;
@@ -367,13 +367,13 @@ proptest! {
     fn reported_values_stay_within_bounds(
         is_listener in any::<bool>(),
         probe in any::<bool>(),
-        controller in 0..Kind::ALL.len(),
+        controller in 0..ControllerKind::ALL.len(),
         packets in prop::collection::vec((datagram(), 0..60_000_u64, 0..2 * ADDRESSES), 1..80),
         stops_at_end in any::<bool>(),
     ) {
-        let side = if is_listener { Side::Listener } else { Side::Connector };
-        let controller = Kind::ALL[controller];
-        let mut scene = Scene::new(side, Config { probe, controller, ..Config::default() });
+        let side = if is_listener { EndpointSide::Listener } else { EndpointSide::Connector };
+        let controller = ControllerKind::ALL[controller];
+        let mut scene = Scene::new(side, RudpConfig { probe, controller, ..RudpConfig::default() });
         let mut count = 0;
         let mut was_at = [true, false, false];
         for (items, micros, from) in &packets {

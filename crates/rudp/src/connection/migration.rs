@@ -8,13 +8,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::Connection;
+use super::RudpConnection;
 use crate::Time;
-use crate::config::Config;
+use crate::config::RudpConfig;
 use crate::frame::{put_challenge, put_response};
-use crate::keys::Side;
+use crate::keys::EndpointSide;
 use crate::mtu::Mtu;
-use crate::rate::{HEADER_BYTES, Settings};
+use crate::rate::{ControllerSettings, HEADER_BYTES};
 use crate::rtt::Rtt;
 use crate::seal::PACKET_OVERHEAD;
 
@@ -136,7 +136,7 @@ impl Migration {
     }
 }
 
-impl Connection {
+impl RudpConnection {
     /// Checks the source address of an authentic packet.
     pub(super) fn check_address(
         &mut self,
@@ -152,7 +152,7 @@ impl Connection {
         let may_move =
             (migration.migrated_at).is_none_or(|at| now.since(at) >= MIN_MIGRATION_INTERVAL);
         if from != self.remote
-            && self.side == Side::Listener
+            && self.side == EndpointSide::Listener
             && is_newest
             && may_move
             && migration.candidates.is_empty()
@@ -219,12 +219,12 @@ impl Connection {
 }
 
 /// Returns the settings of the rate controller.
-pub(super) fn settings(config: &Config) -> Settings {
-    Settings {
+pub(super) fn settings(config: &RudpConfig) -> ControllerSettings {
+    ControllerSettings {
         packet_bytes: u64::from(config.max_datagram.max(crate::mtu::MIN_DATAGRAM)) + HEADER_BYTES,
-        fixed_rate: (config.prior.rate).map_or(Settings::default().fixed_rate, |rate| {
+        fixed_rate: (config.prior.rate).map_or(ControllerSettings::default().fixed_rate, |rate| {
             rate.bytes_per_second() as u64
         }),
-        ..Settings::default()
+        ..ControllerSettings::default()
     }
 }

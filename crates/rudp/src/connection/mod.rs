@@ -21,13 +21,13 @@ use transpute_units::Loss;
 
 use crate::Time;
 use crate::ack::AckState;
-use crate::config::{Config, FecPolicy, Reliability};
-use crate::event::{ClosedReason, Event};
+use crate::config::{FecPolicy, Reliability, RudpConfig};
+use crate::event::{ClosedReason, RudpEvent};
 use crate::fec::{BlockEncoder, DecoderLimits, DecoderStore};
 use crate::flow::Window;
 use crate::frame::{BLOCK_DATA_HEADER, PARITY_HEADER};
 use crate::handshake::Handshake;
-use crate::keys::{Keys, Side};
+use crate::keys::{EndpointSide, PacketKeys};
 use crate::mtu::{MIN_DATAGRAM, Mtu};
 use crate::pacer::Pacer;
 use crate::protection::Protection;
@@ -67,12 +67,12 @@ const MAX_RECEIVE_DELAY: Duration = Duration::from_micros(200);
 /// [`poll_transmit`](Self::poll_transmit) until there are no datagrams, and
 /// [`poll_event`](Self::poll_event) until there are no events. Then it waits for a datagram or for
 /// [`next_timeout`](Self::next_timeout).
-pub struct Connection {
-    side: Side,
-    config: Config,
+pub struct RudpConnection {
+    side: EndpointSide,
+    config: RudpConfig,
     phase: Phase,
     /// The keys of data packets, once the handshake is complete.
-    keys: Option<Keys>,
+    keys: Option<PacketKeys>,
     early: Early,
     replay: ReplayWindow,
     forgeries: u64,
@@ -129,7 +129,7 @@ pub struct Connection {
     last_heard: Time,
     last_sent: Time,
     readable: bool,
-    events: VecDeque<Event>,
+    events: VecDeque<RudpEvent>,
     counters: Counters,
 }
 
@@ -155,8 +155,14 @@ impl Phase {
     }
 }
 
-impl Connection {
-    fn new(side: Side, remote: SocketAddr, config: Config, now: Time, seed: u64) -> Self {
+impl RudpConnection {
+    fn new(
+        side: EndpointSide,
+        remote: SocketAddr,
+        config: RudpConfig,
+        now: Time,
+        seed: u64,
+    ) -> Self {
         let settings = migration::settings(&config);
         let max_data = data_room(config.max_datagram.max(MIN_DATAGRAM));
         // The data size of a datagram is neither zero nor too large for the code: datagrams have at
@@ -225,7 +231,7 @@ impl Connection {
     }
 
     /// Takes bytes for the peer and returns their number. If it is less than given, wait for
-    /// [`Event::Writable`].
+    /// [`RudpEvent::Writable`].
     ///
     /// All bytes are sent as soon as rate and window allow. They do not wait for further writes.
     pub fn write(&mut self, data: &[u8]) -> usize {
@@ -298,18 +304,18 @@ impl Connection {
     }
 
     /// Returns the next event.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<RudpEvent> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
         if std::mem::take(&mut self.readable) {
-            return Some(Event::Readable);
+            return Some(RudpEvent::Readable);
         }
         // The application is woken only once a quarter of the buffer is free, and not for every
         // acknowledgement.
         if self.write_blocked && self.writable() >= (self.send_capacity() / 4).min(MIN_BUFFER / 4) {
             self.write_blocked = false;
-            return Some(Event::Writable);
+            return Some(RudpEvent::Writable);
         }
         None
     }
@@ -322,14 +328,14 @@ impl Connection {
 
     /// Returns the side of this end.
     #[must_use]
-    pub fn side(&self) -> Side {
+    pub fn side(&self) -> EndpointSide {
         self.side
     }
 
     /// Returns the ID in data packets to this end, or `None` until the handshake is complete.
     #[must_use]
     pub fn local_id(&self) -> Option<u32> {
-        self.keys.as_ref().map(Keys::local_id)
+        self.keys.as_ref().map(PacketKeys::local_id)
     }
 
     /// Returns whether the handshake is complete: the peer is authenticated, and packets pass in
@@ -466,7 +472,7 @@ fn data_room(datagram: u16) -> usize {
     (symbol - crate::fec::LENGTH_BYTES).min(room - BLOCK_DATA_HEADER)
 }
 
-impl fmt::Debug for Connection {
+impl fmt::Debug for RudpConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
             .field("side", &self.side)

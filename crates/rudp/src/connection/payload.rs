@@ -1,13 +1,13 @@
 //! Stream data and parity symbols in packets.
 
 use super::transmit::Draft;
-use super::{Connection, data_room};
+use super::{RudpConnection, data_room};
 use crate::Time;
 use crate::frame::{
     BLOCK_DATA_HEADER, DATA_HEADER, DataHeader, PARITY_HEADER, put_data_header, put_parity,
     put_ping, put_train,
 };
-use crate::rate::{HEADER_BYTES, Kind};
+use crate::rate::{ControllerKind, HEADER_BYTES};
 use crate::seal::PACKET_OVERHEAD;
 use crate::send_stream::Segment;
 use crate::trains::{DATA_TRAIN, DATA_TRAIN_PACKETS};
@@ -25,7 +25,7 @@ pub(super) const REPORT_TIMEOUT: std::time::Duration = std::time::Duration::from
 /// The maximum number of packets in flight while that report is expected (RFC 9002, section 7.2).
 pub(super) const INITIAL_PACKETS: u64 = 10;
 
-impl Connection {
+impl RudpConnection {
     /// Adds one item to the packet: lost data, a parity symbol, new data, or a probe with old data.
     pub(super) fn put_payload(
         &mut self,
@@ -175,7 +175,7 @@ impl Connection {
 
     fn wants_data_train(&self, now: Time) -> bool {
         !self.seeded
-            && self.config.controller != Kind::Fixed
+            && self.config.controller != ControllerKind::Fixed
             && self.report_timeout().is_none_or(|at| at <= now)
     }
 

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use super::Connection;
+use super::RudpConnection;
 use crate::Time;
-use crate::event::{CODE_COMPLETE, CODE_LOST, ClosedReason, Event, Violation};
+use crate::event::{CODE_COMPLETE, CODE_LOST, ClosedReason, RudpEvent, Violation};
 use crate::fec::{FecError, ParityId};
 use crate::frame::{Ack, DataHeader, Frame, ParityHeader, Report, read_frame};
 use crate::handshake::{TrainPacket, is_set_up};
@@ -33,7 +33,7 @@ struct Reading {
     number: u64,
 }
 
-impl Connection {
+impl RudpConnection {
     /// Processes a datagram that arrived from this address. It is decrypted in place.
     ///
     /// A datagram that is not authentic, not for this connection or a duplicate only changes a
@@ -205,8 +205,8 @@ impl Connection {
         self.unproven = at_least;
         self.seed(now, rate);
         // Only the latest estimate is kept, because a peer may send any number of reports.
-        (self.events).retain(|event| !matches!(event, Event::PathEstimated { .. }));
-        self.events.push_back(Event::PathEstimated {
+        (self.events).retain(|event| !matches!(event, RudpEvent::PathEstimated { .. }));
+        self.events.push_back(RudpEvent::PathEstimated {
             rate,
             error_permille: report.error.min(1000),
             at_least,
@@ -381,7 +381,7 @@ impl Connection {
         }
         if self.send.is_complete() && !self.state.is_delivered() {
             self.state.set_delivered();
-            self.events.push_back(Event::Delivered);
+            self.events.push_back(RudpEvent::Delivered);
         }
     }
 
@@ -435,7 +435,7 @@ impl Connection {
             && let Some((received, count)) = self.trains.incoming_result()
         {
             self.protection.on_train(received, count);
-            self.events.push_back(Event::PathMeasured);
+            self.events.push_back(RudpEvent::PathMeasured);
         }
     }
 }

@@ -3,16 +3,16 @@
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
-use super::{Connection, Phase, payload::REPORT_TIMEOUT};
+use super::{Phase, RudpConnection, payload::REPORT_TIMEOUT};
 use crate::Time;
-use crate::config::Config;
-use crate::event::{CODE_ALERT, ClosedReason, Event};
+use crate::config::RudpConfig;
+use crate::event::{CODE_ALERT, ClosedReason, RudpEvent};
 use crate::frame::{put_limit, put_padding, put_report, put_train};
 use crate::handshake::{
     BeginTls, Complete, CompleteHello, EarlyBytes, Entropy, Handshake, Id, SET_UP_DATAGRAM,
     SetUpEvent, Tls, split_entropy,
 };
-use crate::keys::Side;
+use crate::keys::EndpointSide;
 use crate::seal::TAG_LEN;
 use crate::trains::{SETUP_TRAIN, TRAIN_BURST, TRAIN_PACKETS};
 
@@ -61,7 +61,7 @@ impl Drop for Early {
     }
 }
 
-impl Connection {
+impl RudpConnection {
     /// Creates a connection to a listener at this address. The first call of
     /// [`poll_transmit`](Self::poll_transmit) returns the first packet.
     ///
@@ -72,14 +72,14 @@ impl Connection {
     #[must_use]
     pub fn connect(
         remote: SocketAddr,
-        config: Config,
+        config: RudpConfig,
         now: Time,
         entropy: &Entropy,
         tls: impl FnOnce(&[u8]) -> Option<Box<dyn Tls>>,
     ) -> Option<Self> {
         let (first, own, seed) = split_entropy(entropy);
         let timeout = config.setup_timeout;
-        let mut connection = Self::new(Side::Connector, remote, config, now, seed);
+        let mut connection = Self::new(EndpointSide::Connector, remote, config, now, seed);
         let limit = connection.recv.limit();
         let tls = tls(&Handshake::connector_parameters(first, own, limit))?;
         let handshake = Handshake::connect(now, (first, own), tls, timeout)?;
@@ -93,14 +93,14 @@ impl Connection {
     pub(crate) fn accept(
         now: Time,
         (from, hello): (SocketAddr, CompleteHello),
-        mut config: Config,
+        mut config: RudpConfig,
         (seed, early): (u64, EarlyBytes),
         tls: &mut BeginTls<'_>,
     ) -> Option<Self> {
         // A listener under load does not send a train.
         config.probe &= !hello.retried;
         let timeout = config.setup_timeout;
-        let mut connection = Self::new(Side::Listener, from, config, now, seed);
+        let mut connection = Self::new(EndpointSide::Listener, from, config, now, seed);
         let limit = connection.recv.limit();
         let tls = tls(&Handshake::listener_parameters(&hello, limit))?;
         connection.early.all = early;
@@ -187,7 +187,7 @@ impl Connection {
     /// Keeps a data packet whose keys are not known yet.
     pub(super) fn keep_early(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         let is_expected = (self.phase.handshake()).is_some_and(Handshake::is_validated)
-            && self.side == Side::Listener
+            && self.side == EndpointSide::Listener
             && from == self.remote;
         match is_expected {
             true => self.early.put(now, from, datagram),
@@ -202,17 +202,17 @@ impl Connection {
         self.established = true;
         // The listener sends its train now, unless it has sent it already.
         let has_train = match self.side {
-            Side::Connector => self.trains.has_sent() && !complete.retried,
-            Side::Listener => self.config.probe,
+            EndpointSide::Connector => self.trains.has_sent() && !complete.retried,
+            EndpointSide::Listener => self.config.probe,
         };
         self.report_until = has_train.then(|| now + REPORT_TIMEOUT);
-        self.events.push_back(Event::Established);
+        self.events.push_back(RudpEvent::Established);
         if let Some(rate) = self.config.prior.rate {
             self.seed(now, rate.bytes_per_second() as u64);
         }
         // The peer must learn that this end has the keys, even if the application sends nothing.
         self.ping = true;
-        if self.side == Side::Listener {
+        if self.side == EndpointSide::Listener {
             // The remaining packets of the train are sent under the data keys.
             self.phase = Phase::Data;
         }
@@ -304,7 +304,11 @@ impl Connection {
             TRAIN_PACKETS,
             self.trains.elapsed(now),
         );
-        if let Some(report) = self.trains.report().filter(|_| self.side == Side::Listener) {
+        if let Some(report) = self
+            .trains
+            .report()
+            .filter(|_| self.side == EndpointSide::Listener)
+        {
             put_report(&mut frames, &report);
             put_limit(&mut frames, limit);
             self.advertised = self.advertised.max(limit);
@@ -350,7 +354,7 @@ impl Connection {
     pub(super) fn maybe_answer_with_train(&mut self) {
         let is_due =
             self.trains.incoming_is_over() && (self.trains.has_incoming() || self.established);
-        if self.side == Side::Listener && is_due {
+        if self.side == EndpointSide::Listener && is_due {
             self.trains.start();
         }
     }

@@ -1,6 +1,6 @@
 //! Timers: loss detection, probe timeout, keep-alive and idle timeout.
 
-use super::Connection;
+use super::RudpConnection;
 use crate::Time;
 use crate::event::ClosedReason;
 
@@ -10,7 +10,7 @@ const PROBES_PER_TIMEOUT: u8 = 2;
 /// The number of probe timeouts in a row after which the rate controller is notified of a timeout.
 const MAX_PROBE_TIMEOUTS: u32 = 2;
 
-impl Connection {
+impl RudpConnection {
     /// Returns the time at which to call [`handle_timeout`](Self::handle_timeout) and then
     /// [`poll_transmit`](Self::poll_transmit), if no datagram arrives before. `None` if no timer is
     /// set.

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::{Connection, payload::INITIAL_PACKETS};
+use super::{RudpConnection, payload::INITIAL_PACKETS};
 use crate::Time;
 use crate::event::ClosedReason;
 use crate::frame::{
@@ -13,7 +13,7 @@ use crate::mtu::MIN_DATAGRAM;
 use crate::rate::HEADER_BYTES;
 use crate::seal::{HEADER_LEN, PACKET_NUMBER_END, PACKET_OVERHEAD, TAG_LEN};
 use crate::sent::{Contents, SentPacket};
-use crate::stats::Limit;
+use crate::stats::SendLimit;
 
 /// The maximum number of bytes in flight, plus those acknowledged, while the initial rate is
 /// unproven. Chosen.
@@ -43,10 +43,10 @@ pub(super) struct Draft {
     pub(super) train: bool,
 }
 
-impl Connection {
+impl RudpConnection {
     /// Appends the datagrams that are to be sent now to `out`: up to `max_segments`, all of equal
     /// size except the last. A call returns at most the bytes that the rate allows in
-    /// [`Config::max_burst`](crate::Config::max_burst).
+    /// [`RudpConfig::max_burst`](crate::RudpConfig::max_burst).
     pub fn poll_transmit(
         &mut self,
         now: Time,
@@ -378,12 +378,12 @@ impl Connection {
             return;
         }
         if self.has_payload() {
-            self.counters.limited_by = Limit::Path;
+            self.counters.limited_by = SendLimit::Path;
         } else if self.send.unsent() > 0 {
-            self.counters.limited_by = Limit::Receiver;
+            self.counters.limited_by = SendLimit::Receiver;
             self.sampler.set_app_limited(self.sent.bytes_in_flight());
-        } else if self.counters.limited_by != Limit::Nothing || self.send.sent() > 0 {
-            self.counters.limited_by = Limit::Application;
+        } else if self.counters.limited_by != SendLimit::Nothing || self.send.sent() > 0 {
+            self.counters.limited_by = SendLimit::Application;
             if self.may_send(now) {
                 self.sampler.set_app_limited(self.sent.bytes_in_flight());
             }

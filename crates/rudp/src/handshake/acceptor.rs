@@ -16,12 +16,12 @@ use super::packet::{self, Header, Id, Kind, SET_UP_DATAGRAM};
 use super::tls::BeginTls;
 use super::token::Tokens;
 use super::{Entropy, TrainPacket, split_entropy};
-use crate::config::Config;
-use crate::connection::Connection;
+use crate::config::RudpConfig;
+use crate::connection::RudpConnection;
 use crate::frame::{Frame, read_frame};
 use crate::trains::TRAIN_PACKETS;
 use crate::wire::Reader;
-use crate::{Side, Time};
+use crate::{EndpointSide, Time};
 
 /// The time after which an incomplete entry is dropped. A connector repeats its first messages
 /// within one second, so its third repetition still finds the entry.
@@ -74,7 +74,7 @@ pub enum AcceptResult {
     /// This datagram is to be sent back.
     Reply(Vec<u8>),
     /// A connection whose handshake has started.
-    Connection(Box<Connection>),
+    Connection(Box<RudpConnection>),
 }
 
 /// A rate limiter that allows bursts of one second: the generic cell rate algorithm (ITU-T I.371).
@@ -140,7 +140,7 @@ pub struct Acceptor {
 /// The inputs of [`Acceptor::handle_datagram`] other than the datagram.
 pub struct AcceptContext<'a> {
     /// The settings of a new connection.
-    pub config: &'a Config,
+    pub config: &'a RudpConfig,
     /// Random bytes, different for each call.
     pub entropy: Entropy,
     /// Number of connections whose handshake is in progress.
@@ -254,7 +254,7 @@ impl Acceptor {
                 self.half_open.remove(&key);
             }
         }
-        let Some(level) = Level::initial(Side::Listener, &header.to) else {
+        let Some(level) = Level::initial(EndpointSide::Listener, &header.to) else {
             return Some(AcceptResult::Ignored);
         };
         let entry = HalfOpen {
@@ -347,7 +347,8 @@ impl Acceptor {
         };
         let early = Arc::clone(&self.early);
         let config = context.config.clone();
-        let connection = Connection::accept(now, (from, hello), config, (seed, early), context.tls);
+        let connection =
+            RudpConnection::accept(now, (from, hello), config, (seed, early), context.tls);
         connection.map_or(AcceptResult::Ignored, |connection| {
             AcceptResult::Connection(Box::new(connection))
         })

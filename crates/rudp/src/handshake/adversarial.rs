@@ -11,11 +11,11 @@ use super::level::{Level, public_keys};
 use super::packet::{self, Id, Kind, PacketTemplate, SET_UP_DATAGRAM, Space};
 use super::reassembly::MAX_MESSAGES;
 use super::{AcceptContext, AcceptLimits, AcceptResult, Acceptor, is_set_up};
-use crate::connection::Connection;
+use crate::connection::RudpConnection;
 use crate::frame;
 use crate::toy_tls::ToyTls;
 use crate::wire::Reader;
-use crate::{Config, Side, Time, Tls};
+use crate::{EndpointSide, RudpConfig, Time, Tls};
 
 /// The maximum number of bytes that an end sends in its handshake without an answer: eight copies
 /// of a flight, and a train.
@@ -95,7 +95,7 @@ impl Attacker {
 
     /// Creates a packet under initial keys, which anyone on the path can derive.
     fn forged(&mut self, kind: usize, (a, b): (usize, usize), reader: &mut Reader<'_>) -> Vec<u8> {
-        let side = [Side::Connector, Side::Listener][kind / 8 % 2];
+        let side = [EndpointSide::Connector, EndpointSide::Listener][kind / 8 % 2];
         let Some(keys) = public_keys(side, &self.first) else {
             return Vec::new();
         };
@@ -103,8 +103,8 @@ impl Attacker {
         level.skip_to(self.number);
         self.number += 1;
         let to = match side {
-            Side::Connector => self.first,
-            Side::Listener => self.own,
+            EndpointSide::Connector => self.first,
+            EndpointSide::Listener => self.own,
         };
         let template = PacketTemplate {
             to_first: to,
@@ -135,28 +135,29 @@ impl Attacker {
     }
 }
 
-fn tls(side: Side, random: u8, parameters: &[u8]) -> Option<Box<dyn Tls>> {
+fn tls(side: EndpointSide, random: u8, parameters: &[u8]) -> Option<Box<dyn Tls>> {
     Some(Box::new(ToyTls::new(side, [random; 32], parameters)))
 }
 
 /// A connector, an acceptor and the connection that it created, if any.
 pub(super) struct Scene {
     now: Time,
-    pub(super) connector: Connection,
+    pub(super) connector: RudpConnection,
     acceptor: Acceptor,
-    pub(super) accepted: Option<Connection>,
+    pub(super) accepted: Option<RudpConnection>,
     sessions: usize,
-    config: Config,
+    config: RudpConfig,
 }
 
 impl Scene {
     pub(super) fn new(probe: bool) -> Option<Self> {
-        let config = Config {
+        let config = RudpConfig {
             probe,
-            ..Config::default()
+            ..RudpConfig::default()
         };
-        let tls = |parameters: &[u8]| tls(Side::Connector, 1, parameters);
-        let connector = Connection::connect(listener(), config.clone(), Time::ZERO, &[3; 32], tls)?;
+        let tls = |parameters: &[u8]| tls(EndpointSide::Connector, 1, parameters);
+        let connector =
+            RudpConnection::connect(listener(), config.clone(), Time::ZERO, &[3; 32], tls)?;
         Some(Self {
             now: Time::ZERO,
             connector,
@@ -171,7 +172,7 @@ impl Scene {
     /// sent back at once.
     pub(super) fn pass_to_listener(&mut self, from: SocketAddr, datagram: &mut [u8]) -> usize {
         let now = self.now;
-        let is_for = |one: &&mut Connection| one.remote() == from || !is_set_up(datagram);
+        let is_for = |one: &&mut RudpConnection| one.remote() == from || !is_set_up(datagram);
         if let Some(connection) = self.accepted.as_mut().filter(is_for) {
             connection.handle_datagram(now, from, datagram);
             return 0;
@@ -182,7 +183,7 @@ impl Scene {
         let size = datagram.len();
         let mut tls = |parameters: &[u8]| {
             self.sessions += 1;
-            tls(Side::Listener, 2, parameters)
+            tls(EndpointSide::Listener, 2, parameters)
         };
         let context = AcceptContext {
             config: &self.config,
@@ -301,7 +302,7 @@ pub(crate) fn run(script: &[u8]) -> bool {
         let is_validated = scene
             .accepted
             .as_ref()
-            .is_some_and(Connection::is_validated);
+            .is_some_and(RudpConnection::is_validated);
         let is_first = (scene.accepted.as_ref()).is_none_or(|one| one.remote() == connector(1));
         assert!(
             is_validated || !is_first || received_bytes <= 3 * sent_bytes,
@@ -314,5 +315,5 @@ pub(crate) fn run(script: &[u8]) -> bool {
         scene.check();
     }
     let ends = [Some(&scene.connector), scene.accepted.as_ref()];
-    (ends.iter()).all(|end| end.is_some_and(Connection::is_established))
+    (ends.iter()).all(|end| end.is_some_and(RudpConnection::is_established))
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::adversarial::Scene;
 use super::level::{Level, public_keys};
 use super::packet::{Id, Kind, PacketTemplate, Space};
-use crate::connection::Connection;
+use crate::connection::RudpConnection;
 use crate::event::CODE_ALERT;
 use crate::frame::{self, Report};
 use crate::trains::SETUP_TRAIN;
-use crate::{ClosedReason, Side, Time};
+use crate::{ClosedReason, EndpointSide, Time};
 
 /// The IDs of the connector of [`Scene`].
 const FIRST: Id = [3; 8];
@@ -21,12 +21,12 @@ fn address(port: u16) -> SocketAddr {
 }
 
 /// Creates a packet under initial keys, as if this end had sent it.
-fn forge(side: Side, from: Id, frames: &[u8]) -> Vec<u8> {
+fn forge(side: EndpointSide, from: Id, frames: &[u8]) -> Vec<u8> {
     let mut level = Level::new(Space::Initial, public_keys(side, &FIRST).unwrap());
     level.skip_to(1000);
     let to = match side {
-        Side::Connector => FIRST,
-        Side::Listener => CONNECTOR,
+        EndpointSide::Connector => FIRST,
+        EndpointSide::Listener => CONNECTOR,
     };
     let template = PacketTemplate {
         to_first: to,
@@ -47,7 +47,7 @@ fn close() -> Vec<u8> {
     frames
 }
 
-fn sent(end: &mut Connection, now: Time) -> Vec<Vec<u8>> {
+fn sent(end: &mut RudpConnection, now: Time) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     let mut sent = Vec::new();
     while let Some(transmit) = end.poll_transmit(now, &mut out, 1) {
@@ -59,7 +59,7 @@ fn sent(end: &mut Connection, now: Time) -> Vec<Vec<u8>> {
 
 /// Returns a connector without a train, the listener's connection, and the two datagrams of the
 /// listener's flight.
-fn started() -> (Scene, Connection, Vec<Vec<u8>>) {
+fn started() -> (Scene, RudpConnection, Vec<Vec<u8>>) {
     let mut scene = Scene::new(false).unwrap();
     for mut datagram in sent(&mut scene.connector, Time::ZERO) {
         scene.pass_to_listener(address(1), &mut datagram);
@@ -71,7 +71,7 @@ fn started() -> (Scene, Connection, Vec<Vec<u8>>) {
 }
 
 /// Passes datagrams to a connector, one per millisecond.
-fn pass_to(connector: &mut Connection, datagrams: &[&Vec<u8>]) {
+fn pass_to(connector: &mut RudpConnection, datagrams: &[&Vec<u8>]) {
     for (datagram, ms) in datagrams.iter().zip(1..) {
         let now = Time::ZERO + Duration::from_millis(ms);
         connector.handle_datagram(now, super::adversarial::listener(), &mut datagram.to_vec());
@@ -82,7 +82,7 @@ fn pass_to(connector: &mut Connection, datagrams: &[&Vec<u8>]) {
 /// close until it has handshake keys.
 #[test]
 fn a_connector_without_handshake_keys_accepts_a_close_under_initial_keys() {
-    let forged = forge(Side::Listener, [9; 8], &close());
+    let forged = forge(EndpointSide::Listener, [9; 8], &close());
     let (mut scene, _, _) = started();
     pass_to(&mut scene.connector, &[&forged]);
     let refused = Some(ClosedReason::RefusedByPeer(40));
@@ -103,7 +103,7 @@ fn a_listener_ignores_a_close_or_report_under_initial_keys() {
     frame::put_report(&mut frames, &report);
     for frames in [close(), frames] {
         let (mut scene, mut accepted, flight) = started();
-        let mut forged = forge(Side::Connector, CONNECTOR, &frames);
+        let mut forged = forge(EndpointSide::Connector, CONNECTOR, &frames);
         accepted.handle_datagram(Time::ZERO, address(1), &mut forged);
         assert!(!accepted.is_closed() && accepted.outgoing_train().is_none());
         pass_to(&mut scene.connector, &[&flight[0], &flight[1]]);
@@ -114,7 +114,7 @@ fn a_listener_ignores_a_close_or_report_under_initial_keys() {
         assert!(
             accepted
                 .poll_event()
-                .is_some_and(|event| event == crate::Event::Established)
+                .is_some_and(|event| event == crate::RudpEvent::Established)
         );
     }
 }
@@ -124,9 +124,9 @@ fn a_listener_ignores_a_close_or_report_under_initial_keys() {
 fn packets_of_another_listener_are_ignored_after_the_first() {
     let mut frames = Vec::new();
     frame::put_crypto(&mut frames, 1150, &[0; 60]);
-    let forged = forge(Side::Listener, [9; 8], &frames);
+    let forged = forge(EndpointSide::Listener, [9; 8], &frames);
     let (mut scene, _, flight) = started();
-    let closing = forge(Side::Listener, [9; 8], &close());
+    let closing = forge(EndpointSide::Listener, [9; 8], &close());
     pass_to(
         &mut scene.connector,
         &[&flight[0], &forged, &closing, &flight[1]],

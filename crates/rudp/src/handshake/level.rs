@@ -11,7 +11,7 @@ use super::reassembly::Reassembly;
 use super::tls::{HandshakeKeys, PacketKey, TAG_BYTES};
 use crate::frame::put_seen;
 use crate::seal::nonce;
-use crate::{Side, Time};
+use crate::{EndpointSide, Time};
 
 /// The salt of the initial keys, which is public and specific to this version (RFC 9001, section
 /// 5.2).
@@ -52,7 +52,7 @@ impl hkdf::KeyType for Length {
 /// mode.
 ///
 /// Returns `None` if the library fails.
-pub(crate) fn public_keys(side: Side, secret: &[u8]) -> Option<HandshakeKeys> {
+pub(crate) fn public_keys(side: EndpointSide, secret: &[u8]) -> Option<HandshakeKeys> {
     let prk = hkdf::Salt::new(hkdf::HKDF_SHA256, INITIAL_SALT).extract(secret);
     let key_of = |sender: &[u8]| {
         let expand = |label: &[u8], out: &mut [u8]| {
@@ -98,7 +98,7 @@ impl Level {
     }
 
     /// Creates the initial level, whose keys are derived from the connector's first ID.
-    pub(crate) fn initial(side: Side, first: &Id) -> Option<Self> {
+    pub(crate) fn initial(side: EndpointSide, first: &Id) -> Option<Self> {
         Some(Self::new(Space::Initial, public_keys(side, first)?))
     }
 
@@ -173,9 +173,9 @@ mod tests {
 
     #[test]
     fn initial_keys_of_one_end_decrypt_packets_of_the_other() {
-        let mut connector = Level::initial(Side::Connector, &[7; 8]).unwrap();
-        let mut listener = Level::initial(Side::Listener, &[7; 8]).unwrap();
-        let mut other = Level::initial(Side::Listener, &[8; 8]).unwrap();
+        let mut connector = Level::initial(EndpointSide::Connector, &[7; 8]).unwrap();
+        let mut listener = Level::initial(EndpointSide::Listener, &[7; 8]).unwrap();
+        let mut other = Level::initial(EndpointSide::Listener, &[8; 8]).unwrap();
         let template = PacketTemplate {
             to_first: [1; 8],
             to: [3; 8],

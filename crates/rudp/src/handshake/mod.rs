@@ -53,7 +53,7 @@ use self::{
 use crate::event::{ClosedReason, Violation};
 use crate::frame::{Frame, Report, read_frame};
 use crate::wire::Reader;
-use crate::{Keys, Side, Time};
+use crate::{EndpointSide, PacketKeys, Time};
 
 /// A packet of a train that arrived.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ pub(crate) enum SetUpEvent {
 
 /// The result of a complete handshake.
 pub(crate) struct Complete {
-    pub(crate) keys: Keys,
+    pub(crate) keys: PacketKeys,
     /// The flow-control limit of the stream to the peer.
     pub(crate) limit: u64,
     pub(crate) rtt: Duration,
@@ -114,7 +114,7 @@ pub(crate) struct Complete {
 
 /// The handshake at one end.
 pub(crate) struct Handshake {
-    side: Side,
+    side: EndpointSide,
     /// `None` once the handshake is complete.
     tls: Option<Box<dyn Tls>>,
     /// An authentic packet of the listener arrived: its ID is fixed, and Retry and version
@@ -142,7 +142,7 @@ pub(crate) struct Handshake {
     limit: u64,
 }
 
-/// The random bytes of a connection. [`Connection::connect`](crate::Connection::connect) and
+/// The random bytes of a connection. [`RudpConnection::connect`](crate::RudpConnection::connect) and
 /// [`Acceptor`] take them from their caller, because the protocol has no source of randomness of
 /// its own.
 pub type Entropy = [u8; 32];
@@ -160,7 +160,7 @@ impl Handshake {
     /// Returns the transport parameters of a connector, for its TLS library.
     pub(crate) fn connector_parameters(first: Id, connector: Id, limit: u64) -> Vec<u8> {
         let parameters = Parameters {
-            side: Side::Connector,
+            side: EndpointSide::Connector,
             first,
             connector,
             listener: Id::default(),
@@ -173,7 +173,7 @@ impl Handshake {
     /// Returns the transport parameters of a listener, for its TLS library.
     pub(crate) fn listener_parameters(hello: &CompleteHello, limit: u64) -> Vec<u8> {
         let parameters = Parameters {
-            side: Side::Listener,
+            side: EndpointSide::Listener,
             first: hello.first,
             connector: hello.connector,
             listener: hello.listener,
@@ -196,7 +196,14 @@ impl Handshake {
             from: hello.listener,
             token: Vec::new(),
         };
-        let mut this = Self::new(now, Side::Listener, template, hello.level, tls, timeout);
+        let mut this = Self::new(
+            now,
+            EndpointSide::Listener,
+            template,
+            hello.level,
+            tls,
+            timeout,
+        );
         this.first = hello.first;
         this.received_bytes = hello.received_bytes;
         this.retried = hello.retried;
@@ -221,8 +228,15 @@ impl Handshake {
             from: own,
             token: Vec::new(),
         };
-        let initial = Level::initial(Side::Connector, &first)?;
-        let mut this = Self::new(now, Side::Connector, template, initial, tls, timeout);
+        let initial = Level::initial(EndpointSide::Connector, &first)?;
+        let mut this = Self::new(
+            now,
+            EndpointSide::Connector,
+            template,
+            initial,
+            tls,
+            timeout,
+        );
         this.first = first;
         this.take_messages(now);
         Some(this)
@@ -230,7 +244,7 @@ impl Handshake {
 
     fn new(
         now: Time,
-        side: Side,
+        side: EndpointSide,
         template: PacketTemplate,
         initial: Level,
         tls: Box<dyn Tls>,
@@ -248,7 +262,7 @@ impl Handshake {
             began: now,
             rtt: None,
             retried: false,
-            validated: side == Side::Connector,
+            validated: side == EndpointSide::Connector,
             received_bytes: 0,
             sent_bytes: 0,
             train_bytes: 0,
@@ -296,7 +310,7 @@ impl Handshake {
             let Some(frames) = level.open(now, sealed) else {
                 continue;
             };
-            if self.side == Side::Connector && !self.is_answered {
+            if self.side == EndpointSide::Connector && !self.is_answered {
                 self.template.to = header.from;
                 self.is_answered = true;
             } else if header.from != self.template.to {
@@ -320,12 +334,16 @@ impl Handshake {
     /// Returns the encryption level of a packet, if it is for this end.
     fn level_of(&mut self, header: &Header) -> Option<&mut Level> {
         let is_ours = match header.kind {
-            Kind::Initial | Kind::Train if self.side == Side::Listener => header.to == self.first,
+            Kind::Initial | Kind::Train if self.side == EndpointSide::Listener => {
+                header.to == self.first
+            }
             _ => header.to == self.template.from,
         };
         match header.kind {
             Kind::Initial => is_ours.then_some(&mut self.initial),
-            Kind::Train if self.side == Side::Listener => is_ours.then_some(&mut self.initial),
+            Kind::Train if self.side == EndpointSide::Listener => {
+                is_ours.then_some(&mut self.initial)
+            }
             Kind::Handshake => self.handshake.as_mut().filter(|_| is_ours),
             _ => None,
         }
@@ -379,7 +397,7 @@ impl Handshake {
                 (Ok(Frame::Close(code)), Kind::Initial | Kind::Handshake) => {
                     // A listener that rejects the first messages has no handshake keys for its
                     // close.
-                    let is_first = self.side == Side::Connector && self.handshake.is_none();
+                    let is_first = self.side == EndpointSide::Connector && self.handshake.is_none();
                     if is_protected || is_first {
                         events.push(SetUpEvent::Close(code));
                     }
@@ -405,7 +423,7 @@ impl Handshake {
             // The messages of the initial level are complete. The peer repeats them because it
             // lacks the answer.
             Some(_) => {
-                if self.side == Side::Listener {
+                if self.side == EndpointSide::Listener {
                     self.flight.repeat(now);
                 }
                 return true;
@@ -418,7 +436,7 @@ impl Handshake {
     /// Returns whether a packet without protection may be the answer to the first packets of this
     /// connector.
     fn is_first_answer(&self, header: &Header) -> bool {
-        self.side == Side::Connector
+        self.side == EndpointSide::Connector
             && header.to == self.template.from
             && header.from == self.first
             && !self.is_answered
@@ -496,7 +514,7 @@ impl Handshake {
             }
         }
         if has_new {
-            let is_last = self.side == Side::Connector && self.handshake.is_some();
+            let is_last = self.side == EndpointSide::Connector && self.handshake.is_some();
             let phase = if is_last { Phase::Finish } else { Phase::Hello };
             self.flight.begin(now, phase);
         }
@@ -506,21 +524,21 @@ impl Handshake {
     fn complete(&mut self, now: Time) -> Result<Complete, Alert> {
         let mut tls = self.tls.take().ok_or(Alert::INTERNAL_ERROR)?;
         let peer = match self.side {
-            Side::Connector => Side::Listener,
-            Side::Listener => Side::Connector,
+            EndpointSide::Connector => EndpointSide::Listener,
+            EndpointSide::Listener => EndpointSide::Connector,
         };
         let parameters = tls
             .peer_parameters()
             .and_then(|bytes| Parameters::decode(bytes, peer))
             .ok_or(Alert::ILLEGAL_PARAMETER)?;
         let (connector, listener) = match self.side {
-            Side::Connector => (self.template.from, self.template.to),
-            Side::Listener => (self.template.to, self.template.from),
+            EndpointSide::Connector => (self.template.from, self.template.to),
+            EndpointSide::Listener => (self.template.to, self.template.from),
         };
         let is_ours = parameters.first == self.first && parameters.connector == connector;
         // A listener whose load changes may answer one copy of the first messages with a Retry
         // packet and accept the next.
-        let is_theirs = self.side == Side::Listener
+        let is_theirs = self.side == EndpointSide::Listener
             || (parameters.listener == listener && (!parameters.retried || self.retried));
         if !is_ours || !is_theirs {
             return Err(Alert::ILLEGAL_PARAMETER);
@@ -528,11 +546,11 @@ impl Handshake {
         let context = [self.first, connector, listener].concat();
         let keys = match tls.secret(&context)? {
             DataSecret::Exported(secret, cipher) => {
-                Keys::new(self.side, &secret[..], &context, cipher)
+                PacketKeys::new(self.side, &secret[..], &context, cipher)
             }
-            DataSecret::Plaintext => Keys::plaintext(self.side, &context),
+            DataSecret::Plaintext => PacketKeys::plaintext(self.side, &context),
         };
-        if self.side == Side::Listener {
+        if self.side == EndpointSide::Listener {
             self.flight = Flight::default();
         }
         Ok(Complete {

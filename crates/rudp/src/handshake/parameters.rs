@@ -13,12 +13,12 @@
 //! detected (RFC 9000, section 7.3; RFC 9368).
 
 use super::packet::{Id, MAX_VERSIONS, VERSION};
-use crate::{Side, wire::Reader, wire::put_uint};
+use crate::{EndpointSide, wire::Reader, wire::put_uint};
 
 /// The transport parameters of one end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Parameters {
-    pub(crate) side: Side,
+    pub(crate) side: EndpointSide,
     pub(crate) first: Id,
     pub(crate) connector: Id,
     /// Zero if the sender is the connector.
@@ -33,7 +33,7 @@ impl Parameters {
         let mut bytes = Vec::new();
         bytes.extend_from_slice(&self.first);
         bytes.extend_from_slice(&self.connector);
-        if self.side == Side::Listener {
+        if self.side == EndpointSide::Listener {
             bytes.extend_from_slice(&self.listener);
             bytes.push(u8::from(self.retried));
         }
@@ -44,13 +44,13 @@ impl Parameters {
 
     /// Parses the parameters of the end of this side. Returns `None` if they are malformed, or do
     /// not contain this version.
-    pub(crate) fn decode(bytes: &[u8], side: Side) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8], side: EndpointSide) -> Option<Self> {
         let mut reader = Reader(bytes);
         let id = |reader: &mut Reader<'_>| Id::try_from(reader.take(8).ok()?).ok();
         let (first, connector) = (id(&mut reader)?, id(&mut reader)?);
         let (listener, retried) = match side {
-            Side::Connector => (Id::default(), false),
-            Side::Listener => match (id(&mut reader)?, reader.u8().ok()?) {
+            EndpointSide::Connector => (Id::default(), false),
+            EndpointSide::Listener => match (id(&mut reader)?, reader.u8().ok()?) {
                 (listener, retried @ 0..=1) => (listener, retried == 1),
                 _ => return None,
             },
@@ -76,23 +76,23 @@ mod tests {
 
     use super::*;
 
-    fn parameters(side: Side) -> Parameters {
+    fn parameters(side: EndpointSide) -> Parameters {
         Parameters {
             side,
             first: [1; 8],
             connector: [2; 8],
             listener: match side {
-                Side::Connector => [0; 8],
-                Side::Listener => [3; 8],
+                EndpointSide::Connector => [0; 8],
+                EndpointSide::Listener => [3; 8],
             },
-            retried: side == Side::Listener,
+            retried: side == EndpointSide::Listener,
             limit: 1 << 40,
         }
     }
 
     #[test]
     fn parameters_round_trip_and_malformed_ones_are_rejected() {
-        for side in [Side::Connector, Side::Listener] {
+        for side in [EndpointSide::Connector, EndpointSide::Listener] {
             let bytes = parameters(side).encode();
             assert_eq!(Parameters::decode(&bytes, side), Some(parameters(side)));
             for length in 0..bytes.len() {
@@ -109,8 +109,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-            let _ = Parameters::decode(&bytes, Side::Listener);
-            let _ = Parameters::decode(&bytes, Side::Connector);
+            let _ = Parameters::decode(&bytes, EndpointSide::Listener);
+            let _ = Parameters::decode(&bytes, EndpointSide::Connector);
         }
     }
 }

@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use super::level::public_keys;
 use super::reassembly::MAX_MESSAGES;
 use super::tls::{Alert, DataSecret, HandshakeKeys, Tls};
-use crate::Side;
+use crate::EndpointSide;
 use crate::wire::{Reader, put_uint};
 
 /// The alert of a listener that supports none of the connector's protocol names (RFC 7301, section
@@ -57,7 +57,7 @@ enum Message {
 
 /// One end of a handshake without cryptography.
 pub struct PlaintextTls {
-    side: Side,
+    side: EndpointSide,
     random: [u8; 16],
     parameters: Vec<u8>,
     names: Vec<String>,
@@ -80,7 +80,14 @@ impl PlaintextTls {
         names: &[&str],
         agreed: Arc<OnceLock<PlaintextAgreement>>,
     ) -> Self {
-        Self::new(Side::Connector, random, parameters, names, &[], agreed)
+        Self::new(
+            EndpointSide::Connector,
+            random,
+            parameters,
+            names,
+            &[],
+            agreed,
+        )
     }
 
     /// Creates the listener's end, which accepts these protocol names in order of preference. It
@@ -93,11 +100,18 @@ impl PlaintextTls {
         message: &[u8],
         agreed: Arc<OnceLock<PlaintextAgreement>>,
     ) -> Self {
-        Self::new(Side::Listener, random, parameters, names, message, agreed)
+        Self::new(
+            EndpointSide::Listener,
+            random,
+            parameters,
+            names,
+            message,
+            agreed,
+        )
     }
 
     fn new(
-        side: Side,
+        side: EndpointSide,
         random: [u8; 16],
         parameters: &[u8],
         names: &[&str],
@@ -111,8 +125,8 @@ impl PlaintextTls {
             names: names.iter().map(|&name| name.to_owned()).collect(),
             message: message.to_vec(),
             step: match side {
-                Side::Connector => Step::Write(Message::ConnectorGreeting),
-                Side::Listener => Step::Read(Message::ConnectorGreeting),
+                EndpointSide::Connector => Step::Write(Message::ConnectorGreeting),
+                EndpointSide::Listener => Step::Read(Message::ConnectorGreeting),
             },
             unread: Vec::new(),
             peer_random: Vec::new(),
@@ -158,8 +172,8 @@ impl PlaintextTls {
     fn finish(&mut self) {
         self.step = Step::Done;
         let message = match self.side {
-            Side::Connector => std::mem::take(&mut self.message),
-            Side::Listener => Vec::new(),
+            EndpointSide::Connector => std::mem::take(&mut self.message),
+            EndpointSide::Listener => Vec::new(),
         };
         // A handshake completes only once.
         let _ = self.agreed.set(PlaintextAgreement {
@@ -170,8 +184,8 @@ impl PlaintextTls {
 
     fn keys(&self) -> Option<HandshakeKeys> {
         let (connector, listener) = match self.side {
-            Side::Connector => (&self.random[..], &self.peer_random[..]),
-            Side::Listener => (&self.peer_random[..], &self.random[..]),
+            EndpointSide::Connector => (&self.random[..], &self.peer_random[..]),
+            EndpointSide::Listener => (&self.peer_random[..], &self.random[..]),
         };
         public_keys(self.side, &[connector, listener].concat())
     }
@@ -195,8 +209,8 @@ impl Tls for PlaintextTls {
             }
             (Message::ListenerGreeting, side) => {
                 self.step = match side {
-                    Side::Connector => Step::Read(Message::Answer),
-                    Side::Listener => {
+                    EndpointSide::Connector => Step::Read(Message::Answer),
+                    EndpointSide::Listener => {
                         put_message(out, message, &[&self.random]);
                         Step::Write(Message::Answer)
                     }

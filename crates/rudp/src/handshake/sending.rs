@@ -3,7 +3,7 @@
 use super::Handshake;
 use super::packet::{Kind, SET_UP_DATAGRAM, Space};
 use crate::frame::{CRYPTO_HEADER, put_close, put_crypto, put_padding};
-use crate::{Side, Time};
+use crate::{EndpointSide, Time};
 
 /// The maximum number of bytes sent to an address before it is validated, per byte received from it
 /// (RFC 9000, section 8.1).
@@ -39,8 +39,8 @@ impl Handshake {
                 // The connector acknowledges packets under the handshake keys, the listener initial
                 // packets.
                 let answered = match self.side {
-                    Side::Connector => level,
-                    Side::Listener => &self.initial,
+                    EndpointSide::Connector => level,
+                    EndpointSide::Listener => &self.initial,
                 };
                 answered.put_seen(now, &mut frames);
             }
@@ -58,7 +58,7 @@ impl Handshake {
             let piece = &messages[..messages.len().min(room)];
             put_crypto(&mut frames, offset, piece);
             offset += piece.len();
-            let is_padded = self.side == Side::Connector && space == Space::Initial;
+            let is_padded = self.side == EndpointSide::Connector && space == Space::Initial;
             if is_padded {
                 put_padding(&mut frames, room - piece.len());
             }
@@ -67,8 +67,9 @@ impl Handshake {
             if !is_last {
                 break;
             }
-            let has_next =
-                space == Space::Initial && self.side == Side::Listener && self.handshake.is_some();
+            let has_next = space == Space::Initial
+                && self.side == EndpointSide::Listener
+                && self.handshake.is_some();
             if !has_next {
                 self.flight.on_copy_sent();
                 return Some(self.count(out.len() - start));
@@ -94,8 +95,8 @@ impl Handshake {
     ) -> Option<usize> {
         let start = out.len();
         let (level, kind) = match self.side {
-            Side::Connector => (&mut self.initial, Kind::Train),
-            Side::Listener => (self.handshake.as_mut()?, Kind::Handshake),
+            EndpointSide::Connector => (&mut self.initial, Kind::Train),
+            EndpointSide::Listener => (self.handshake.as_mut()?, Kind::Handshake),
         };
         // The overhead of a packet without a token.
         let overhead = self.template.overhead(Space::Handshake);

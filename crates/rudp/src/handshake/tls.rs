@@ -5,7 +5,7 @@
 
 use zeroize::Zeroizing;
 
-use crate::{Cipher, Side};
+use crate::{Cipher, EndpointSide};
 
 /// The size of the authentication tag of handshake packets, in bytes.
 pub const TAG_BYTES: usize = 16;
@@ -49,10 +49,14 @@ impl HandshakeKeys {
     /// Returns the keys of one side, given the keys for packets of the connector and of the
     /// listener.
     #[must_use]
-    pub fn of(side: Side, connector: Box<dyn PacketKey>, listener: Box<dyn PacketKey>) -> Self {
+    pub fn of(
+        side: EndpointSide,
+        connector: Box<dyn PacketKey>,
+        listener: Box<dyn PacketKey>,
+    ) -> Self {
         let (local, remote) = match side {
-            Side::Connector => (connector, listener),
-            Side::Listener => (listener, connector),
+            EndpointSide::Connector => (connector, listener),
+            EndpointSide::Listener => (listener, connector),
         };
         Self { local, remote }
     }

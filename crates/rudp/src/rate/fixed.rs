@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Feedback, RateController, Settings, Snapshot, bytes_in};
+use super::{ControllerSettings, Feedback, RateController, Snapshot, bytes_in};
 use crate::Time;
 
 /// The time by which an acknowledgement may exceed the round-trip time before the window limits the
@@ -24,7 +24,7 @@ pub struct Fixed {
 impl Fixed {
     /// Creates a controller with the fixed rate of the settings.
     #[must_use]
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &ControllerSettings) -> Self {
         Self {
             rate: settings.fixed_rate.max(1),
             packet: settings.packet_bytes,
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn only_a_seed_changes_the_rate() {
-        let mut fixed = Fixed::new(&Settings::default());
+        let mut fixed = Fixed::new(&ControllerSettings::default());
         fixed.on_feedback(&Feedback {
             newly_lost_packets: 1000,
             smoothed_rtt: Duration::from_millis(100),

@@ -34,7 +34,7 @@ pub const HEADER_BYTES: u64 = 28;
 ///
 /// A controller has no clock and no randomness of its own: the same calls give the same results.
 pub trait RateController: Send + fmt::Debug {
-    /// Returns the name of its [`Kind`].
+    /// Returns the name of its [`ControllerKind`].
     fn name(&self) -> &'static str;
 
     /// Records that a packet which counts as in flight is sent. `in_flight` includes it.
@@ -116,17 +116,17 @@ pub struct Snapshot {
 
 /// The initial settings of a controller.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Settings {
+pub struct ControllerSettings {
     /// The size of a full packet on the wire, in bytes.
     pub packet_bytes: u64,
     /// The number of packets that may be sent before the first acknowledgement, if nothing is known
     /// about the path.
     pub initial_packets: u64,
-    /// The rate of [`Kind::Fixed`] until it is seeded, in bytes per second.
+    /// The rate of [`ControllerKind::Fixed`] until it is seeded, in bytes per second.
     pub fixed_rate: u64,
 }
 
-impl Default for Settings {
+impl Default for ControllerSettings {
     /// Returns 1,500-byte packets, 64 of them initially, and 100 Mbit/s.
     fn default() -> Self {
         Self {
@@ -140,7 +140,7 @@ impl Default for Settings {
 /// The kinds of rate controllers.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ControllerKind {
     /// [`Bbr`].
     #[default]
     Bbr,
@@ -151,7 +151,7 @@ pub enum Kind {
     Fixed,
 }
 
-impl Kind {
+impl ControllerKind {
     /// The controllers of this build.
     pub const ALL: &[Self] = &[
         Self::Bbr,
@@ -173,7 +173,7 @@ impl Kind {
 
     /// Creates a controller of this kind.
     #[must_use]
-    pub fn controller(self, settings: &Settings) -> Box<dyn RateController> {
+    pub fn controller(self, settings: &ControllerSettings) -> Box<dyn RateController> {
         match self {
             Self::Bbr => Box::new(Bbr::new(settings)),
             #[cfg(feature = "sabul")]
@@ -183,33 +183,33 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ControllerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Kind {
-    type Err = UnknownKind;
+impl FromStr for ControllerKind {
+    type Err = UnknownController;
 
-    fn from_str(name: &str) -> Result<Self, UnknownKind> {
+    fn from_str(name: &str) -> Result<Self, UnknownController> {
         (Self::ALL.iter().copied())
             .find(|kind| kind.name() == name)
-            .ok_or_else(|| UnknownKind(name.chars().take(32).collect()))
+            .ok_or_else(|| UnknownController(name.chars().take(32).collect()))
     }
 }
 
 /// Error: no rate controller has this name.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("unknown rate controller {0:?}: expected one of {names}", names = names())]
-pub struct UnknownKind(String);
+pub struct UnknownController(String);
 
 /// Lists the names of the controllers of this build.
 fn names() -> String {
-    Kind::ALL
+    ControllerKind::ALL
         .iter()
         .copied()
-        .map(Kind::name)
+        .map(ControllerKind::name)
         .collect::<Vec<_>>()
         .join(", ")
 }
@@ -238,20 +238,26 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for &kind in Kind::ALL {
+        for &kind in ControllerKind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
-            assert_eq!(kind.controller(&Settings::default()).name(), kind.name());
+            assert_eq!(
+                kind.controller(&ControllerSettings::default()).name(),
+                kind.name()
+            );
         }
-        assert!("BBR".parse::<Kind>().is_err());
+        assert!("BBR".parse::<ControllerKind>().is_err());
         let expected = match cfg!(feature = "sabul") {
             true => "bbr, sabul, fixed",
             false => "bbr, fixed",
         };
         assert_eq!(
-            "reno".parse::<Kind>().unwrap_err().to_string(),
+            "reno".parse::<ControllerKind>().unwrap_err().to_string(),
             format!("unknown rate controller \"reno\": expected one of {expected}")
         );
-        assert_eq!("sabul".parse::<Kind>().is_ok(), cfg!(feature = "sabul"));
+        assert_eq!(
+            "sabul".parse::<ControllerKind>().is_ok(),
+            cfg!(feature = "sabul")
+        );
     }
 
     #[test]

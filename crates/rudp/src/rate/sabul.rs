@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use super::{Feedback, RateController, Settings, Snapshot, bytes_in, rate_of, scale};
+use super::{ControllerSettings, Feedback, RateController, Snapshot, bytes_in, rate_of, scale};
 use crate::Time;
 
 /// The interval of the rate control.
@@ -71,7 +71,7 @@ pub struct Sabul {
 impl Sabul {
     /// Creates a controller in slow start.
     #[must_use]
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &ControllerSettings) -> Self {
         Self {
             packet: settings.packet_bytes.max(1),
             period: 1000.0,
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn slow_start_ends_with_the_first_loss_at_the_arrival_rate() {
-        let mut sabul = Sabul::new(&Settings::default());
+        let mut sabul = Sabul::new(&ControllerSettings::default());
         sabul.on_sent(Time::ZERO, 1_000_000, 0, false);
         sabul.on_feedback(&ack(100));
         assert_eq!(sabul.window(), 26 * 1500);
@@ -325,7 +325,7 @@ mod tests {
             (500.0, 1.0),
             (5000.0, 10.0),
         ] {
-            let mut sabul = Sabul::new(&Settings::default());
+            let mut sabul = Sabul::new(&ControllerSettings::default());
             sabul.set_period(1e9);
             sabul.last_decrease_period = f64::MAX;
             sabul.capacity = sabul.rate() + scale(125_000, spare);
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn an_epoch_has_a_bounded_number_of_decreases() {
-        let mut sabul = Sabul::new(&Settings::default());
+        let mut sabul = Sabul::new(&ControllerSettings::default());
         sabul.on_sent(Time::ZERO, 10_000_000, 0, false);
         sabul.on_feedback(&ack(100));
         for n in 0..1000 {

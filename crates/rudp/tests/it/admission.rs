@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use transpute_netem::model::derive_seed;
-use transpute_rudp::{AcceptLimits, ClosedReason, Config, Connection, Time, VERSION};
+use transpute_rudp::{AcceptLimits, ClosedReason, RudpConfig, RudpConnection, Time, VERSION};
 
 use crate::link::{Datagram, Link, RTT};
 use crate::serving::{Listener, connect, transmit};
@@ -27,11 +27,11 @@ const BUSY: AcceptLimits = AcceptLimits {
 };
 
 fn listener(limits: AcceptLimits) -> Listener {
-    Listener::with_limits(Config::default(), true, 1000, limits)
+    Listener::with_limits(RudpConfig::default(), true, 1000, limits)
 }
 
 /// Returns the first packets of a connector: its first messages, then a train.
-fn first_packets(seed: u64, config: &Config) -> Vec<Vec<u8>> {
+fn first_packets(seed: u64, config: &RudpConfig) -> Vec<Vec<u8>> {
     let mut connector = connect(config.clone(), Time::ZERO, true, seed);
     let mut sent = Vec::new();
     transmit(&mut connector, Time::ZERO, &mut sent);
@@ -51,7 +51,7 @@ fn train_bytes(sent: &[(SocketAddr, Vec<u8>)]) -> usize {
 /// An attacker sends packets of a connector, each several times, and does not answer.
 #[test]
 fn an_unvalidated_address_gets_at_most_three_times_the_bytes_it_sent() {
-    let packets = first_packets(1, &Config::default());
+    let packets = first_packets(1, &RudpConfig::default());
     assert_eq!(packets.len(), 34);
     for count in 0..=packets.len() {
         for repeats in [1, 2, 5] {
@@ -101,7 +101,7 @@ fn an_unvalidated_address_gets_at_most_three_times_the_bytes_it_sent() {
 /// A flight that was stopped by the anti-amplification limit continues when more bytes arrive.
 #[test]
 fn a_flight_resumes_when_more_bytes_arrive() {
-    let packets = first_packets(1, &Config::default());
+    let packets = first_packets(1, &RudpConfig::default());
     let mut listener = listener(AcceptLimits::default());
     for packet in &packets[..2] {
         listener.handle_datagram(Time::ZERO, address(1), &mut packet.clone());
@@ -125,7 +125,7 @@ fn a_flight_resumes_when_more_bytes_arrive() {
 /// A connector that receives a Retry packet takes one more round trip.
 #[test]
 fn a_retry_costs_one_round_trip() {
-    let connector = connect(Config::default(), Time::ZERO, true, 1);
+    let connector = connect(RudpConfig::default(), Time::ZERO, true, 1);
     let mut link = Link::of(connector, listener(BUSY));
     let mut retries = 0;
     let mut listener_trains = 0;
@@ -150,7 +150,7 @@ fn a_retry_costs_one_round_trip() {
 /// A token is valid for one address, one connection and ten seconds.
 #[test]
 fn tokens_of_other_connectors_are_rejected() {
-    let connector = connect(Config::default(), Time::ZERO, true, 1);
+    let connector = connect(RudpConfig::default(), Time::ZERO, true, 1);
     let mut link = Link::of(connector, listener(BUSY));
     let mut with_token: Vec<Vec<u8>> = Vec::new();
     link.run(RTT + MS, &mut |datagram| {
@@ -210,7 +210,7 @@ fn forged(first: u8, version: u8, answered: &[u8], list: &[u8]) -> Datagram {
 #[test]
 fn retry_packets_count_once() {
     for limits in [BUSY, AcceptLimits::default()] {
-        let connector = connect(Config::default(), Time::ZERO, true, 1);
+        let connector = connect(RudpConfig::default(), Time::ZERO, true, 1);
         let mut link = Link::of(connector, listener(limits));
         let mut first = Vec::new();
         link.run(MS, &mut |datagram| {
@@ -256,7 +256,7 @@ fn of_version(packet: &[u8], version: u8) -> Vec<u8> {
 
 #[test]
 fn another_version_gets_the_list_of_versions() {
-    let packets = first_packets(1, &Config::default());
+    let packets = first_packets(1, &RudpConfig::default());
     let mut listener = listener(AcceptLimits::default());
     for (index, packet) in packets.iter().enumerate() {
         listener.handle_datagram(Time::ZERO, address(1), &mut of_version(packet, 9));
@@ -297,7 +297,7 @@ fn a_version_mismatch_names_both_versions() {
         (&[], None),
         (&[4; 9], None),
     ] {
-        let mut link = Link::new(&Config::default());
+        let mut link = Link::new(&RudpConfig::default());
         let mut first = Vec::new();
         link.run(MS, &mut |datagram| {
             first.extend((first.is_empty()).then(|| datagram.bytes.clone()));
@@ -319,12 +319,12 @@ fn a_version_mismatch_names_both_versions() {
 fn flood(limits: AcceptLimits, max_sessions: u64) {
     const SECONDS: u64 = 3;
     const PER_MS: u64 = 100;
-    let quiet = Config {
+    let quiet = RudpConfig {
         probe: false,
-        ..Config::default()
+        ..RudpConfig::default()
     };
     let pool: Vec<_> = (0..200).map(|seed| first_packets(seed, &quiet)).collect();
-    let connector = connect(Config::default(), Time::ZERO, true, 12_345);
+    let connector = connect(RudpConfig::default(), Time::ZERO, true, 12_345);
     let mut link = Link::of(connector, listener(limits));
     // A legitimate connector starts in the middle.
     let mut legitimate = None;
@@ -348,7 +348,7 @@ fn flood(limits: AcceptLimits, max_sessions: u64) {
         assert_eq!(acceptor.early_bytes(), 0);
         assert!(link.listener.handshakes() <= limits.handshakes);
         if ms == 1000 {
-            let connector = connect(Config::default(), link.now, true, 12_345);
+            let connector = connect(RudpConfig::default(), link.now, true, 12_345);
             legitimate = Some(link.now);
             link.connector = connector;
         }
@@ -370,7 +370,8 @@ fn flood(limits: AcceptLimits, max_sessions: u64) {
     // One more round trip than usual, and one or two lost copies.
     let took = established.since(legitimate.unwrap());
     assert!(took <= 2 * RTT + 10 * MS, "{took:?}");
-    let is_legitimate = |one: &mut Connection| one.remote() == address(1) && one.is_established();
+    let is_legitimate =
+        |one: &mut RudpConnection| one.remote() == address(1) && one.is_established();
     assert!(link.listener.connections().any(is_legitimate));
 }
 
@@ -403,9 +404,9 @@ fn signatures_per_network_are_limited() {
         // There are two networks of 24 bits.
         let network = 2 + number % 2;
         let source = SocketAddr::from(([192, 0, network as u8, number as u8], 1));
-        let quiet = Config {
+        let quiet = RudpConfig {
             probe: false,
-            ..Config::default()
+            ..RudpConfig::default()
         };
         let mut link = Link::of(connect(quiet, Time::ZERO, true, number), server);
         link.source = source;

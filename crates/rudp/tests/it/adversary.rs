@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use transpute_netem::model::derive_seed;
-use transpute_rudp::{Config, Connection, Event, Read, Stats, Time, is_set_up};
+use transpute_rudp::{Read, RudpConfig, RudpConnection, RudpEvent, Stats, Time, is_set_up};
 
 use crate::serving::{connect, pair};
 use crate::sim::address;
@@ -12,18 +12,18 @@ const MS: Duration = Duration::from_millis(1);
 
 /// Two ends joined by function calls only, and all datagrams that were sent.
 pub(crate) struct Pair {
-    pub(crate) connector: Connection,
-    pub(crate) listener: Connection,
+    pub(crate) connector: RudpConnection,
+    pub(crate) listener: RudpConnection,
     pub(crate) now: Time,
     pub(crate) recorded: Vec<Vec<u8>>,
 }
 
 impl Pair {
-    pub(crate) fn new(config: Config) -> Self {
+    pub(crate) fn new(config: RudpConfig) -> Self {
         Self::seeded(config, 1)
     }
 
-    pub(crate) fn seeded(config: Config, seed: u64) -> Self {
+    pub(crate) fn seeded(config: RudpConfig, seed: u64) -> Self {
         let mut recorded = Vec::new();
         let (connector, listener) = pair([config.clone(), config], true, seed, &mut recorded);
         Self {
@@ -62,11 +62,11 @@ impl Pair {
 /// Sends forged packets to both ends of an established connection, and checks that only counters
 /// change.
 fn send_forgeries(count: u64) {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = Pair::new(RudpConfig::default());
     pair.connector.write(&[7; 100_000]);
     pair.exchange();
     assert!(pair.connector.is_established() && pair.listener.is_established());
-    let state = |connection: &Connection| {
+    let state = |connection: &RudpConnection| {
         let stats = connection.stats();
         (
             (
@@ -88,7 +88,7 @@ fn send_forgeries(count: u64) {
         while end.poll_event().is_some() {}
     }
     let before = [state(&pair.connector), state(&pair.listener)];
-    let ignored = |connection: &Connection| {
+    let ignored = |connection: &RudpConnection| {
         let stats = connection.stats();
         stats.ignored_foreign + stats.ignored_forged + stats.ignored_replayed
     };
@@ -165,7 +165,7 @@ fn ten_million_forgeries_have_no_effect() {
 
 #[test]
 fn a_missing_peer_is_reported_with_a_typed_error() {
-    let mut connector = connect(Config::default(), Time::ZERO, true, 1);
+    let mut connector = connect(RudpConfig::default(), Time::ZERO, true, 1);
     let mut now = Time::ZERO;
     let mut out = Vec::new();
     let mut packets = 0;
@@ -181,7 +181,10 @@ fn a_missing_peer_is_reported_with_a_typed_error() {
         connector.handle_timeout(now);
     }
     let reason = transpute_rudp::ClosedReason::PathBlocked(Duration::from_secs(5));
-    assert_eq!(connector.poll_event(), Some(Event::Closed(Some(reason))));
+    assert_eq!(
+        connector.poll_event(),
+        Some(RudpEvent::Closed(Some(reason)))
+    );
     assert_eq!(connector.closed_reason(), Some(reason));
     // Two packets at 0, 5, 10, 343, 1009, 2009, 3009 and 4009 ms, and a train of 32.
     assert_eq!(packets, 2 * 8 + 32);
@@ -191,7 +194,7 @@ fn a_missing_peer_is_reported_with_a_typed_error() {
 #[test]
 fn a_train_is_sent_in_bursts_of_four() {
     for (max_segments, bursts) in [(10, vec![4; 8]), (2, vec![2; 16]), (1, vec![1; 32])] {
-        let mut connector = connect(Config::default(), Time::ZERO, true, 1);
+        let mut connector = connect(RudpConfig::default(), Time::ZERO, true, 1);
         let mut out = Vec::new();
         let mut left = Vec::new();
         while let Some(transmit) = connector.poll_transmit(Time::ZERO, &mut out, max_segments) {
@@ -207,7 +210,7 @@ fn a_train_is_sent_in_bursts_of_four() {
 
 #[test]
 fn a_close_reaches_the_peer_with_its_code() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = Pair::new(RudpConfig::default());
     pair.exchange();
     pair.connector.write(&[1; 1000]);
     pair.connector.close(pair.now, 42);
@@ -229,7 +232,7 @@ fn a_close_reaches_the_peer_with_its_code() {
 /// A queue that is full for many probe timeouts loses all close notices of that time.
 #[test]
 fn a_close_is_repeated_until_the_peer_confirms_it() {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = Pair::new(RudpConfig::default());
     pair.exchange();
     pair.connector.close(pair.now, 42);
     let mut out = Vec::new();
@@ -260,7 +263,7 @@ fn a_close_is_repeated_until_the_peer_confirms_it() {
 /// Returns the state of two ends after a handshake in which an attacker replays every packet.
 /// Packets are replayed at once and later, from their original address and another one.
 fn set_up(repeats: usize) -> impl PartialEq + std::fmt::Debug {
-    let mut pair = Pair::new(Config::default());
+    let mut pair = Pair::new(RudpConfig::default());
     pair.connector.write(&[7; 300_000]);
     let mut recorded: Vec<(bool, Vec<u8>)> = Vec::new();
     for _ in 0..400 {
@@ -297,7 +300,7 @@ fn set_up(repeats: usize) -> impl PartialEq + std::fmt::Debug {
             }
         }
     }
-    let state = |end: &Connection| {
+    let state = |end: &RudpConnection| {
         let stats = end.stats();
         assert_eq!(stats.ignored_replayed > 0, repeats > 0);
         assert!(end.outgoing_train().is_some() && end.incoming_train().is_some());
@@ -334,12 +337,12 @@ fn replayed_packets_have_no_effect_and_no_answer() {
 /// Packets of one connection are not authentic in the next one of the same parties.
 #[test]
 fn packets_of_one_connection_are_rejected_by_another() {
-    let mut first = Pair::new(Config::default());
+    let mut first = Pair::new(RudpConfig::default());
     first.connector.write(&[7; 100_000]);
     first.exchange();
     // Tests a connection during its handshake, and an established one.
     for is_established in [false, true] {
-        let mut second = Pair::seeded(Config::default(), 2);
+        let mut second = Pair::seeded(RudpConfig::default(), 2);
         if is_established {
             second.exchange();
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use transpute_rudp::{AcceptLimits, Config, Read, Time, is_set_up};
+use transpute_rudp::{AcceptLimits, Read, RudpConfig, Time, is_set_up};
 use transpute_units::Loss;
 
 use crate::serving::{Listener, pair};
@@ -12,7 +12,7 @@ use crate::sim::address;
 
 /// Runs a short exchange without loss and returns every datagram, `(from the connector, bytes)`.
 fn exchange(encrypted: bool) -> Vec<(bool, Vec<u8>)> {
-    let mut config = Config::default();
+    let mut config = RudpConfig::default();
     // A loss rate at which parity is sent.
     config.prior.loss = Loss::known(0.05);
     let mut first = Vec::new();
@@ -83,7 +83,7 @@ fn answers(first: &[u8]) -> String {
         half_open: 0,
         ..AcceptLimits::default()
     };
-    let mut listener = Listener::with_limits(Config::default(), false, 1, limits);
+    let mut listener = Listener::with_limits(RudpConfig::default(), false, 1, limits);
     let mut other_version = first.to_vec();
     other_version[1] += 1;
     for mut packet in [first.to_vec(), other_version] {

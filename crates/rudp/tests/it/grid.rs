@@ -1,7 +1,7 @@
 //! Transfer times compared with the physical limit of the path.
 
 use transpute_netem::scenario::PathConfig;
-use transpute_rudp::{Time, rate::Kind};
+use transpute_rudp::{Time, rate::ControllerKind};
 
 use crate::sim::{Outcome, Setup, overhead, run};
 
@@ -36,7 +36,7 @@ fn cell(rtt: f64, loss: f64, bytes: u64, queue: f64, prior: bool) -> f64 {
     // Uses three seeds for large transfers, and an odd number because of the median.
     for seed in 0..if bytes > 10_000_000 { 3 } else { 5 } {
         let mut setup = Setup::new(&path(rtt, loss, queue), bytes, 100 + seed);
-        setup.connector.controller = Kind::Bbr;
+        setup.connector.controller = ControllerKind::Bbr;
         setup.connector.probe = prior;
         setup.listener.probe = prior;
         let outcome = transfer(&setup);

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use transpute_netem::scenario::{GilbertElliott, PathConfig};
-use transpute_rudp::{AcceptLimits, Alert, ClosedReason, Config, Connection, Event, Side, Time};
+use transpute_rudp::{
+    AcceptLimits, Alert, ClosedReason, EndpointSide, RudpConfig, RudpConnection, RudpEvent, Time,
+};
 
 use crate::link::{Datagram, Link, RTT};
 use crate::serving::{Listener, entropy, tls};
@@ -179,7 +181,7 @@ fn both_trains_are_reported_within_a_round_trip() {
 #[test]
 fn a_train_counts_even_if_a_first_message_was_lost() {
     for lost in [0, 1] {
-        let mut link = Link::new(&Config::default());
+        let mut link = Link::new(&RudpConfig::default());
         let mut initials = 0;
         link.run(3 * RTT, &mut |datagram| {
             let is_first = datagram.is_upward && datagram.is(INITIAL);
@@ -197,7 +199,7 @@ fn a_train_counts_even_if_a_first_message_was_lost() {
 fn the_last_flight_is_repeated_until_it_arrives() {
     let departures = [0, 0, 5, 10, 20, 40, 80, 160, 320, 640];
     for (lost, departure) in departures.into_iter().enumerate() {
-        let mut link = Link::new(&Config::default());
+        let mut link = Link::new(&RudpConfig::default());
         link.connector.write(&[1; 3000]);
         let mut count = 0;
         link.run(Duration::from_secs(4), &mut |datagram| {
@@ -228,7 +230,7 @@ fn early_data_are_kept_until_the_last_messages() {
         half_open: 0,
         ..AcceptLimits::default()
     };
-    let config = Config::default();
+    let config = RudpConfig::default();
     let listener = Listener::with_limits(config.clone(), true, 1000, limits);
     let connector = Link::new(&config).connector;
     let mut link = Link::of(connector, listener);
@@ -262,7 +264,7 @@ fn early_data_are_kept_until_the_last_messages() {
 /// Data from an address that is not validated are dropped.
 #[test]
 fn early_data_from_an_unvalidated_address_are_dropped() {
-    let mut link = Link::new(&Config::default());
+    let mut link = Link::new(&RudpConfig::default());
     link.connector.write(&[1; 200_000]);
     link.run(3 * RTT, &mut |datagram| {
         !(datagram.is_upward && datagram.is(HANDSHAKE))
@@ -279,15 +281,15 @@ fn early_data_are_bounded() {
         half_open: 0,
         ..AcceptLimits::default()
     };
-    let config = Config {
+    let config = RudpConfig {
         probe: false,
-        ..Config::default()
+        ..RudpConfig::default()
     };
     let mut listener = Listener::with_limits(config.clone(), true, 1000, limits);
     let mut max = 0;
     for number in 0..20 {
-        let tls = |parameters: &[u8]| Some(tls(Side::Connector, true, number, parameters));
-        let connector = Connection::connect(
+        let tls = |parameters: &[u8]| Some(tls(EndpointSide::Connector, true, number, parameters));
+        let connector = RudpConnection::connect(
             address(2),
             config.clone(),
             Time::ZERO,
@@ -320,7 +322,7 @@ fn early_data_are_bounded() {
 
 /// Runs a handshake that is expected to fail, for this time. Returns the reasons of both ends.
 fn failing(
-    connector: Connection,
+    connector: RudpConnection,
     mut listener: Listener,
     time: Duration,
 ) -> [Option<ClosedReason>; 2] {
@@ -328,13 +330,13 @@ fn failing(
     let mut link = Link::of(connector, listener);
     link.run(time, &mut |_| true);
     for seen in &link.seen {
-        let is_established = seen.events.contains(&Event::Established);
+        let is_established = seen.events.contains(&RudpEvent::Established);
         let closed = seen
             .events
             .iter()
-            .filter(|event| matches!(event, Event::Closed(_)));
+            .filter(|event| matches!(event, RudpEvent::Closed(_)));
         assert_eq!(closed.count(), 1, "{:?}", seen.events);
-        assert!(!is_established || seen.events.first() != Some(&Event::Closed(None)));
+        assert!(!is_established || seen.events.first() != Some(&RudpEvent::Closed(None)));
     }
     assert_eq!(
         link.seen[1].established, None,
@@ -346,18 +348,18 @@ fn failing(
     ]
 }
 
-fn connector_with(change: impl FnOnce(&mut ToyTls), wrong: Option<usize>) -> Connection {
+fn connector_with(change: impl FnOnce(&mut ToyTls), wrong: Option<usize>) -> RudpConnection {
     let tls = |parameters: &[u8]| {
         let mut parameters = parameters.to_vec();
         if let Some(at) = wrong {
             parameters[at] ^= 1;
         }
-        let mut toy = ToyTls::new(Side::Connector, entropy(1), &parameters);
+        let mut toy = ToyTls::new(EndpointSide::Connector, entropy(1), &parameters);
         change(&mut toy);
         Some(Box::new(toy) as Box<dyn transpute_rudp::Tls>)
     };
-    let config = Config::default();
-    Connection::connect(address(2), config, Time::ZERO, &entropy(1), tls).unwrap()
+    let config = RudpConfig::default();
+    RudpConnection::connect(address(2), config, Time::ZERO, &entropy(1), tls).unwrap()
 }
 
 /// Both the rejecting end and its peer know of the rejection within two round trips.
@@ -369,18 +371,18 @@ fn alerts_reach_the_peer() {
         Some(ClosedReason::RefusedByPeer(42)),
     );
     for message in [Message::ClientHello, Message::ConnectorFinished] {
-        let mut listener = Listener::new(Config::default(), true, 1000);
+        let mut listener = Listener::new(RudpConfig::default(), true, 1000);
         listener.refusal = Some((message, alert));
         let closed = failing(connector_with(|_| {}, None), listener, 2 * RTT + 2 * MS);
         assert_eq!(closed, [there, here], "{message:?}");
     }
-    let listener = Listener::new(Config::default(), true, 1000);
+    let listener = Listener::new(RudpConfig::default(), true, 1000);
     let refusing = |toy: &mut ToyTls| toy.refusal = Some((Message::ListenerFinished, alert));
     let closed = failing(connector_with(refusing, None), listener, 2 * RTT);
     assert_eq!(closed, [here, there]);
     // Without handshake keys a connector cannot send a close that the listener accepts, because
     // anyone on the path could forge it.
-    let listener = Listener::new(Config::default(), true, 1000);
+    let listener = Listener::new(RudpConfig::default(), true, 1000);
     let refusing = |toy: &mut ToyTls| toy.refusal = Some((Message::ServerHello, alert));
     let closed = failing(
         connector_with(refusing, None),
@@ -402,14 +404,14 @@ fn wrong_transport_parameters_are_rejected() {
     );
     // The first ID, the connector's own ID, and the version.
     for at in (0..16).chain([23]) {
-        let listener = Listener::new(Config::default(), true, 1000);
+        let listener = Listener::new(RudpConfig::default(), true, 1000);
         let closed = failing(connector_with(|_| {}, Some(at)), listener, 2 * RTT + 2 * MS);
         assert_eq!(closed, [there, here], "byte {at} of the connector's");
     }
     // The first ID, the connector's, the listener's own, the flag of a Retry packet, and the
     // version.
     for at in (0..25).chain([32]) {
-        let mut listener = Listener::new(Config::default(), true, 1000);
+        let mut listener = Listener::new(RudpConfig::default(), true, 1000);
         listener.wrong_parameter = Some(at);
         let closed = failing(connector_with(|_| {}, None), listener, 2 * RTT);
         assert_eq!(closed, [here, there], "byte {at} of the listener's");
@@ -421,9 +423,9 @@ fn wrong_transport_parameters_are_rejected() {
 #[test]
 fn a_handshake_with_changed_messages_fails() {
     assert_eq!(DECRYPT_ERROR, Alert(51));
-    let mut link = Link::new(&Config::default());
+    let mut link = Link::new(&RudpConfig::default());
     // An attacker on the path answers instead of the listener.
-    let mut other = Listener::new(Config::default(), true, 5000);
+    let mut other = Listener::new(RudpConfig::default(), true, 5000);
     let mut answers: Vec<Datagram> = Vec::new();
     link.run(RTT / 2 - MS, &mut |datagram| {
         other.handle_datagram(Time::ZERO, address(1), &mut datagram.bytes.clone());

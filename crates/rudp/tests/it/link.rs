@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use transpute_rudp::{Config, Connection, Event, Read, Time};
+use transpute_rudp::{Read, RudpConfig, RudpConnection, RudpEvent, Time};
 
 use crate::serving::{Listener, connect, transmit};
 use crate::sim::address;
@@ -34,13 +34,13 @@ impl Datagram {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) established: Option<Time>,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<RudpEvent>,
     pub(crate) read: usize,
 }
 
 /// A connector and a listener.
 pub(crate) struct Link {
-    pub(crate) connector: Connection,
+    pub(crate) connector: RudpConnection,
     pub(crate) listener: Listener,
     pub(crate) now: Time,
     /// The source address of the connector's packets.
@@ -51,12 +51,12 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &RudpConfig) -> Self {
         let connector = connect(config.clone(), Time::ZERO, true, 1);
         Self::of(connector, Listener::new(config.clone(), true, 1000))
     }
 
-    pub(crate) fn of(connector: Connection, listener: Listener) -> Self {
+    pub(crate) fn of(connector: RudpConnection, listener: Listener) -> Self {
         Self {
             connector,
             listener,
@@ -144,7 +144,7 @@ impl Link {
         for (end, seen) in ends.into_iter().zip(&mut self.seen) {
             let Some(end) = end else { continue };
             while let Some(event) = end.poll_event() {
-                if event == Event::Established {
+                if event == RudpEvent::Established {
                     seen.established = Some(now);
                 }
                 seen.events.push(event);
@@ -156,7 +156,7 @@ impl Link {
     }
 
     /// Returns the listener's first connection.
-    pub(crate) fn accepted(&mut self) -> &mut Connection {
+    pub(crate) fn accepted(&mut self) -> &mut RudpConnection {
         self.listener.connection().expect("there is a connection")
     }
 }

@@ -1,6 +1,8 @@
 //! Integration tests: two connections, joined by an emulated path under a virtual clock.
 
-use transpute_rudp::{Alert, Cipher, DataSecret, HandshakeKeys, PacketKey, Side, TAG_BYTES, Tls};
+use transpute_rudp::{
+    Alert, Cipher, DataSecret, EndpointSide, HandshakeKeys, PacketKey, TAG_BYTES, Tls,
+};
 
 mod admission;
 mod adversary;

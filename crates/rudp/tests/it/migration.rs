@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use transpute_netem::scenario::PathConfig;
-use transpute_rudp::{Config, Time};
+use transpute_rudp::{RudpConfig, Time};
 
 use crate::link::{Datagram, Link, RTT};
 use crate::sim::{Setup, address, run};
@@ -13,7 +13,7 @@ const MS: Duration = Duration::from_millis(1);
 
 /// Returns a link with established ends.
 fn established() -> Link {
-    let mut link = Link::new(&Config::default());
+    let mut link = Link::new(&RudpConfig::default());
     link.run(3 * RTT, &mut |_| true);
     assert!(link.connector.is_established() && link.accepted().is_established());
     link

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use transpute_netem::model::derive_seed;
 use transpute_netem::scenario::{Change, GilbertElliott, PathConfig};
-use transpute_rudp::rate::Kind;
+use transpute_rudp::rate::ControllerKind;
 use transpute_rudp::{ClosedReason, FecPolicy};
 
 use crate::sim::{Setup, run};
@@ -93,7 +93,8 @@ fn random_setup(seed: u64) -> Setup {
     }
     for config in [&mut setup.connector, &mut setup.listener] {
         config.probe = random.roll(3) != 0;
-        config.controller = Kind::ALL[random.roll(3) as usize % Kind::ALL.len()];
+        config.controller =
+            ControllerKind::ALL[random.roll(3) as usize % ControllerKind::ALL.len()];
         if random.roll(3) == 0 {
             config.fec = FecPolicy::Off;
         }

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use transpute_netem::model::derive_seed;
 use transpute_rudp::{
-    AcceptContext, AcceptLimits, AcceptResult, Acceptor, Config, Connection, Entropy, Id,
-    PlaintextTls, Side, Time, Tls, is_set_up, receiver,
+    AcceptContext, AcceptLimits, AcceptResult, Acceptor, EndpointSide, Entropy, Id, PlaintextTls,
+    RudpConfig, RudpConnection, Time, Tls, is_set_up, receiver,
 };
 
 use crate::sim::address;
@@ -25,7 +25,12 @@ pub(crate) fn entropy(seed: u64) -> Entropy {
 }
 
 /// Starts a handshake: that of [`ToyTls`], or that of plaintext mode.
-pub(crate) fn tls(side: Side, encrypted: bool, seed: u64, parameters: &[u8]) -> Box<dyn Tls> {
+pub(crate) fn tls(
+    side: EndpointSide,
+    encrypted: bool,
+    seed: u64,
+    parameters: &[u8],
+) -> Box<dyn Tls> {
     let random = entropy(seed);
     if encrypted {
         return Box::new(ToyTls::new(side, random, parameters));
@@ -33,20 +38,23 @@ pub(crate) fn tls(side: Side, encrypted: bool, seed: u64, parameters: &[u8]) -> 
     let random = std::array::from_fn(|at| random[at]);
     let agreed = Arc::new(OnceLock::new());
     Box::new(match side {
-        Side::Connector => PlaintextTls::connector(random, parameters, &[NAME], agreed),
-        Side::Listener => PlaintextTls::listener(random, parameters, &[NAME], b"hello", agreed),
+        EndpointSide::Connector => PlaintextTls::connector(random, parameters, &[NAME], agreed),
+        EndpointSide::Listener => {
+            PlaintextTls::listener(random, parameters, &[NAME], b"hello", agreed)
+        }
     })
 }
 
 /// Starts a connection to port 2.
-pub(crate) fn connect(config: Config, now: Time, encrypted: bool, seed: u64) -> Connection {
-    let tls = |parameters: &[u8]| Some(tls(Side::Connector, encrypted, seed, parameters));
-    Connection::connect(address(2), config, now, &entropy(seed), tls).expect("the library works")
+pub(crate) fn connect(config: RudpConfig, now: Time, encrypted: bool, seed: u64) -> RudpConnection {
+    let tls = |parameters: &[u8]| Some(tls(EndpointSide::Connector, encrypted, seed, parameters));
+    RudpConnection::connect(address(2), config, now, &entropy(seed), tls)
+        .expect("the library works")
 }
 
 /// A connection of a listener, with the data for demultiplexing.
 struct Served {
-    connection: Connection,
+    connection: RudpConnection,
     /// The source address of its handshake.
     from: SocketAddr,
     /// The IDs in its handshake packets.
@@ -56,7 +64,7 @@ struct Served {
 /// A listener: an acceptor and its connections.
 pub(crate) struct Listener {
     pub(crate) acceptor: Acceptor,
-    config: Config,
+    config: RudpConfig,
     encrypted: bool,
     random: u64,
     served: Vec<Served>,
@@ -70,12 +78,12 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn new(config: Config, encrypted: bool, seed: u64) -> Self {
+    pub(crate) fn new(config: RudpConfig, encrypted: bool, seed: u64) -> Self {
         Self::with_limits(config, encrypted, seed, AcceptLimits::default())
     }
 
     pub(crate) fn with_limits(
-        config: Config,
+        config: RudpConfig,
         encrypted: bool,
         seed: u64,
         limits: AcceptLimits,
@@ -94,21 +102,21 @@ impl Listener {
     }
 
     /// Returns the first connection, if there is one.
-    pub(crate) fn first(&self) -> Option<&Connection> {
+    pub(crate) fn first(&self) -> Option<&RudpConnection> {
         self.served.first().map(|one| &one.connection)
     }
 
     /// Returns the first connection, if there is one.
-    pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
+    pub(crate) fn connection(&mut self) -> Option<&mut RudpConnection> {
         self.connections().next()
     }
 
     /// Returns the first connection and drops the others.
-    pub(crate) fn into_connection(self) -> Option<Connection> {
+    pub(crate) fn into_connection(self) -> Option<RudpConnection> {
         self.served.into_iter().map(|one| one.connection).next()
     }
 
-    pub(crate) fn connections(&mut self) -> impl Iterator<Item = &mut Connection> {
+    pub(crate) fn connections(&mut self) -> impl Iterator<Item = &mut RudpConnection> {
         self.served.iter_mut().map(|one| &mut one.connection)
     }
 
@@ -157,9 +165,9 @@ impl Listener {
                 *byte ^= 1;
             }
             if refusal.is_none() {
-                return Some(tls(Side::Listener, encrypted, seed, &parameters));
+                return Some(tls(EndpointSide::Listener, encrypted, seed, &parameters));
             }
-            let mut toy = ToyTls::new(Side::Listener, entropy(seed), &parameters);
+            let mut toy = ToyTls::new(EndpointSide::Listener, entropy(seed), &parameters);
             toy.refusal = refusal;
             Some(Box::new(toy) as Box<dyn Tls>)
         };
@@ -216,7 +224,7 @@ impl Listener {
 
 /// Appends the datagrams that a connection sends now, each with its destination.
 pub(crate) fn transmit(
-    connection: &mut Connection,
+    connection: &mut RudpConnection,
     now: Time,
     sent: &mut Vec<(SocketAddr, Vec<u8>)>,
 ) {
@@ -231,11 +239,11 @@ pub(crate) fn transmit(
 /// Returns two ends whose handshake has started: the listener has the connector's first messages,
 /// and nothing else was sent. Appends the sent datagrams to `datagrams`.
 pub(crate) fn pair(
-    configs: [Config; 2],
+    configs: [RudpConfig; 2],
     encrypted: bool,
     seed: u64,
     datagrams: &mut Vec<Vec<u8>>,
-) -> (Connection, Connection) {
+) -> (RudpConnection, RudpConnection) {
     let [connector, listener] = configs;
     let mut connector = connect(connector, Time::ZERO, encrypted, seed);
     let mut listener = Listener::new(listener, encrypted, seed + 1000);

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use transpute_netem::model::{Path, derive_seed};
 use transpute_netem::scenario::PathConfig;
-use transpute_rudp::{AcceptLimits, ClosedReason, Config, Connection, Event, Read, Stats, Time};
+use transpute_rudp::{
+    AcceptLimits, ClosedReason, Read, RudpConfig, RudpConnection, RudpEvent, Stats, Time,
+};
 
 use crate::serving::{Listener, connect};
 
@@ -34,8 +36,8 @@ pub(crate) struct Setup {
     pub(crate) mtu: Vec<(Duration, usize)>,
     pub(crate) up_bytes: u64,
     pub(crate) down_bytes: u64,
-    pub(crate) connector: Config,
-    pub(crate) listener: Config,
+    pub(crate) connector: RudpConfig,
+    pub(crate) listener: RudpConfig,
     pub(crate) seed: u64,
     pub(crate) encrypted: bool,
     /// The time after which the simulation stops.
@@ -85,8 +87,8 @@ impl Setup {
             mtu: Vec::new(),
             up_bytes,
             down_bytes: 0,
-            connector: Config::default(),
-            listener: Config::default(),
+            connector: RudpConfig::default(),
+            listener: RudpConfig::default(),
             seed,
             encrypted: true,
             time_limit: Duration::from_secs(600),
@@ -102,12 +104,12 @@ impl Setup {
 
 /// The role of one end.
 enum Role {
-    Connector(Box<Connection>),
+    Connector(Box<RudpConnection>),
     Listener(Box<Listener>),
 }
 
 impl Role {
-    fn connection(&mut self) -> Option<&mut Connection> {
+    fn connection(&mut self) -> Option<&mut RudpConnection> {
         match self {
             Self::Connector(connection) => Some(connection),
             Self::Listener(listener) => listener.connection(),
@@ -234,7 +236,7 @@ impl End {
     }
 
     /// Returns the connection of this end, if it has one.
-    pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
+    pub(crate) fn connection(&mut self) -> Option<&mut RudpConnection> {
         self.role.connection()
     }
 
@@ -242,7 +244,7 @@ impl End {
     pub(crate) fn stats(&self) -> Option<Stats> {
         match &self.role {
             Role::Connector(connection) => Some(connection.stats()),
-            Role::Listener(listener) => listener.first().map(Connection::stats),
+            Role::Listener(listener) => listener.first().map(RudpConnection::stats),
         }
     }
 
@@ -258,13 +260,13 @@ impl End {
         };
         while let Some(event) = connection.poll_event() {
             match event {
-                Event::Established => self.established_at = Some(now),
-                Event::PathEstimated { rate, .. } => {
+                RudpEvent::Established => self.established_at = Some(now),
+                RudpEvent::PathEstimated { rate, .. } => {
                     self.path_estimate = Some(rate);
                     self.estimated_at = self.estimated_at.or(Some(now));
                 }
-                Event::Delivered => self.delivered = true,
-                Event::Closed(reason) => self.closed = Some(reason),
+                RudpEvent::Delivered => self.delivered = true,
+                RudpEvent::Closed(reason) => self.closed = Some(reason),
                 _ => {}
             }
         }

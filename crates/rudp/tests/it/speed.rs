@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use transpute_rudp::rate::Kind;
-use transpute_rudp::{Config, Read, Time};
+use transpute_rudp::rate::ControllerKind;
+use transpute_rudp::{Read, RudpConfig, Time};
 use transpute_units::Bandwidth;
 
 use crate::serving::pair;
@@ -20,10 +20,10 @@ fn packets_per_second() {
         300_000_000
     };
     for encrypted in [true, false] {
-        let mut config = Config {
-            controller: Kind::Fixed,
+        let mut config = RudpConfig {
+            controller: ControllerKind::Fixed,
             probe: false,
-            ..Config::default()
+            ..RudpConfig::default()
         };
         config.prior.rate = Some(Bandwidth::from_megabits_per_second(10_000.0));
         let (mut a, mut b) = pair([config.clone(), config], encrypted, 1, &mut Vec::new());

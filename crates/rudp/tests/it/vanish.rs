@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use transpute_rudp::{ClosedReason, Config, Connection, Event, Time};
+use transpute_rudp::{ClosedReason, RudpConfig, RudpConnection, RudpEvent, Time};
 
 use crate::adversary::Pair;
 
@@ -22,7 +22,7 @@ enum Traffic {
 
 /// Runs an end whose packets are all lost until its connection has ended. Returns the time of the
 /// end.
-fn run_alone(end: &mut Connection, now: Time) -> Time {
+fn run_alone(end: &mut RudpConnection, now: Time) -> Time {
     let mut now = now;
     let mut out = Vec::new();
     while !end.is_closed() {
@@ -38,7 +38,7 @@ fn run_alone(end: &mut Connection, now: Time) -> Time {
     now
 }
 
-fn vanish(config: &Config, idle_timeout: Duration, traffic: Traffic) {
+fn vanish(config: &RudpConfig, idle_timeout: Duration, traffic: Traffic) {
     let mut pair = Pair::new(config.clone());
     pair.exchange();
     assert!(pair.connector.is_established() && pair.listener.is_established());
@@ -79,7 +79,7 @@ fn vanish(config: &Config, idle_timeout: Duration, traffic: Traffic) {
     assert_eq!(end.closed_reason(), Some(reason), "{context}");
     let events: Vec<_> = std::iter::from_fn(|| end.poll_event()).collect();
     assert!(
-        events.contains(&Event::Closed(Some(reason))),
+        events.contains(&RudpEvent::Closed(Some(reason))),
         "{context}: {events:?}"
     );
     assert!(
@@ -92,9 +92,9 @@ fn vanish(config: &Config, idle_timeout: Duration, traffic: Traffic) {
 fn a_vanished_peer_is_reported_within_the_idle_timeout() {
     for traffic in [Traffic::Idle, Traffic::Sending, Traffic::Receiving] {
         for (asked, holds) in [(30, 30), (12, 12), (7, 7), (1, 7)] {
-            let config = Config {
+            let config = RudpConfig {
                 idle_timeout: Duration::from_secs(asked),
-                ..Config::default()
+                ..RudpConfig::default()
             };
             vanish(&config, Duration::from_secs(holds), traffic);
         }

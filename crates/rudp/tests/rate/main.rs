@@ -9,7 +9,7 @@ use std::time::Duration;
 use cubic::Cubic;
 use sim::{Flow, Sim};
 use transpute_netem::scenario::{Change, PathConfig};
-use transpute_rudp::rate::{Kind, RateController, Settings};
+use transpute_rudp::rate::{ControllerKind, ControllerSettings, RateController};
 
 const MBIT: u64 = 125_000;
 
@@ -23,11 +23,11 @@ fn path(rate_mbit: f64, rtt_ms: f64, loss: f64, queue_bdp: f64) -> PathConfig {
     }
 }
 
-fn unknown(kind: Kind) -> Box<dyn RateController> {
-    kind.controller(&Settings::default())
+fn unknown(kind: ControllerKind) -> Box<dyn RateController> {
+    kind.controller(&ControllerSettings::default())
 }
 
-fn seeded(kind: Kind, mbit: f64, rtt_ms: f64) -> Box<dyn RateController> {
+fn seeded(kind: ControllerKind, mbit: f64, rtt_ms: f64) -> Box<dyn RateController> {
     let mut controller = unknown(kind);
     controller.seed(
         (mbit * MBIT as f64) as u64,
@@ -64,7 +64,7 @@ fn bbr_fills_a_long_fat_path_despite_random_loss() {
         for loss in [0.0, 0.0005, 0.01] {
             for queue in [1.0, 0.1] {
                 let config = path(1000.0, rtt, loss, queue);
-                let flow = flow(seeded(Kind::Bbr, 1000.0, rtt));
+                let flow = flow(seeded(ControllerKind::Bbr, 1000.0, rtt));
                 let sim = run(
                     &format!("{rtt} ms, {loss}, queue {queue}"),
                     &config,
@@ -90,7 +90,7 @@ fn bbr_finds_the_rate_of_an_unknown_path() {
         let sim = run(
             &format!("unknown {rtt} {loss}"),
             &config,
-            vec![flow(unknown(Kind::Bbr))],
+            vec![flow(unknown(ControllerKind::Bbr))],
             4.0,
         );
         let used = sim.flows[0].mbit(1.5, 4.0) / 1000.0;
@@ -103,7 +103,7 @@ fn bbr_recovers_from_a_seed_that_is_too_high() {
     for queue in [1.0, 0.1] {
         for factor in [1.3, 2.0, 5.0] {
             let config = path(200.0, 100.0, 0.0, queue);
-            let flow = flow(seeded(Kind::Bbr, 200.0 * factor, 100.0));
+            let flow = flow(seeded(ControllerKind::Bbr, 200.0 * factor, 100.0));
             let sim = run(
                 &format!("seed {factor} x, queue {queue}"),
                 &config,
@@ -125,7 +125,7 @@ fn bbr_recovers_from_a_seed_that_is_too_high() {
 fn bbr_grows_to_the_rate_from_a_seed_that_is_too_low() {
     for factor in [0.9, 0.5, 0.1] {
         let config = path(200.0, 100.0, 0.0005, 1.0);
-        let flow = flow(seeded(Kind::Bbr, 200.0 * factor, 100.0));
+        let flow = flow(seeded(ControllerKind::Bbr, 200.0 * factor, 100.0));
         let sim = run(&format!("seed {factor} x"), &config, vec![flow], 4.0);
         let used = sim.flows[0].mbit(1.5, 4.0);
         assert!(used >= 180.0, "{factor}: {used}");
@@ -139,7 +139,7 @@ fn a_start_up_that_overflows_a_short_queue_finds_the_rate() {
     for factor in [0.5, 0.65, 0.75] {
         for queue in [0.05, 0.17] {
             let config = path(770.0, 170.0, 0.00005, queue);
-            let controller = seeded(Kind::Bbr, 770.0 * factor, 170.0);
+            let controller = seeded(ControllerKind::Bbr, 770.0 * factor, 170.0);
             let name = format!("seed {factor} x, queue {queue}");
             let sim = run(&name, &config, vec![flow(controller)], 4.0);
             let used = sim.flows[0].mbit(2.0, 4.0) / 770.0;
@@ -152,7 +152,7 @@ fn a_start_up_that_overflows_a_short_queue_finds_the_rate() {
 fn bbr_keeps_a_seed_while_little_is_sent() {
     // One packet is sent long after the seed, and many more before it is acknowledged.
     let config = path(33.0, 500.0, 0.0, 1.0);
-    let controller = seeded(Kind::Bbr, 33.0, 500.0);
+    let controller = seeded(ControllerKind::Bbr, 33.0, 500.0);
     let flow =
         Flow::new(controller, Duration::from_millis(2200)).source(1, Duration::from_millis(20));
     let sim = run("a packet, then many", &config, vec![flow], 5.2);
@@ -178,7 +178,7 @@ fn bbr_follows_a_path_that_becomes_slower_and_faster() {
     let sim = run(
         "drop",
         &config,
-        vec![flow(seeded(Kind::Bbr, 200.0, 50.0))],
+        vec![flow(seeded(ControllerKind::Bbr, 200.0, 50.0))],
         10.0,
     );
     let flow = &sim.flows[0];
@@ -194,8 +194,8 @@ fn bbr_and_cubic_share_a_bottleneck() {
         for (known, first) in [(true, 0), (true, 1), (false, 0), (false, 1)] {
             let config = path(rate_mbit, rtt_ms, 0.0, 1.0);
             let ours = match known {
-                true => seeded(Kind::Bbr, rate_mbit, rtt_ms),
-                false => unknown(Kind::Bbr),
+                true => seeded(ControllerKind::Bbr, rate_mbit, rtt_ms),
+                false => unknown(ControllerKind::Bbr),
             };
             let at = |n: u64| Duration::from_secs(if n == first { 0 } else { 3 });
             let flows = vec![
@@ -230,9 +230,9 @@ fn two_bbr_flows_share_evenly() {
         let config = path(100.0, 50.0, 0.0, queue);
         let make = || {
             if known {
-                seeded(Kind::Bbr, 100.0, 50.0)
+                seeded(ControllerKind::Bbr, 100.0, 50.0)
             } else {
-                unknown(Kind::Bbr)
+                unknown(ControllerKind::Bbr)
             }
         };
         let flows = vec![
@@ -277,7 +277,7 @@ fn bbr_survives_silence_and_heavy_loss() {
     let sim = run(
         "blackout",
         &config,
-        vec![flow(seeded(Kind::Bbr, 100.0, 50.0))],
+        vec![flow(seeded(ControllerKind::Bbr, 100.0, 50.0))],
         16.0,
     );
     let flow = &sim.flows[0];
@@ -288,7 +288,10 @@ fn bbr_survives_silence_and_heavy_loss() {
 #[test]
 fn unexpected_random_loss_does_not_lower_the_rate() {
     for loss in [0.05, 0.2] {
-        for controller in [seeded(Kind::Bbr, 200.0, 100.0), unknown(Kind::Bbr)] {
+        for controller in [
+            seeded(ControllerKind::Bbr, 200.0, 100.0),
+            unknown(ControllerKind::Bbr),
+        ] {
             let config = path(200.0, 100.0, loss, 1.0);
             let sim = run(
                 &format!("loss {loss}"),
@@ -314,7 +317,7 @@ fn bbr_tolerates_jitter() {
         let mut config = path(mbit, rtt, loss, 1.0);
         config.jitter_ms = jitter;
         for seed in [1.0, 0.7] {
-            let controller = seeded(Kind::Bbr, mbit * seed, rtt);
+            let controller = seeded(ControllerKind::Bbr, mbit * seed, rtt);
             let name =
                 format!("{mbit} Mbit/s, {rtt} ms, jitter {jitter} ms, loss {loss}, seed {seed} x");
             let sim = run(&name, &config, vec![flow(controller)], 10.0);
@@ -333,7 +336,7 @@ fn transfers_with_a_seed_that_is_a_little_off_stay_near_the_limit() {
                 for megabytes in [2.77, 30.5, 69.0] {
                     let config = path(1000.0, rtt, 0.0, queue);
                     let bytes = (megabytes * 1e6) as u64;
-                    let flow = flow(seeded(Kind::Bbr, 1000.0 * factor, rtt)).bytes(bytes);
+                    let flow = flow(seeded(ControllerKind::Bbr, 1000.0 * factor, rtt)).bytes(bytes);
                     let mut sim = Sim::new(&config, 7, vec![flow]);
                     sim.run(10.0);
                     let flow = &sim.flows[0];
@@ -364,7 +367,8 @@ fn an_application_that_sends_little_does_not_shrink_the_model() {
         loss: Some(0.05),
         ..Change::default()
     }];
-    let flow = flow(seeded(Kind::Bbr, 200.0, 50.0)).source(20 * MBIT, Duration::from_secs(12));
+    let flow =
+        flow(seeded(ControllerKind::Bbr, 200.0, 50.0)).source(20 * MBIT, Duration::from_secs(12));
     let sim = run("application-limited", &config, vec![flow], 15.0);
     let flow = &sim.flows[0];
     assert!((17.0..21.0).contains(&flow.mbit(3.0, 12.0)));
@@ -376,7 +380,7 @@ fn an_application_that_sends_little_does_not_shrink_the_model() {
 #[test]
 fn sabul_is_slowed_by_random_loss() {
     let config = path(100.0, 100.0, 0.01, 1.0);
-    let mut sim = Sim::new(&config, 7, vec![flow(unknown(Kind::Sabul))]);
+    let mut sim = Sim::new(&config, 7, vec![flow(unknown(ControllerKind::Sabul))]);
     sim.link_capacity = Some(100 * MBIT);
     sim.run(60.0);
     println!("{}", sim.curves(20));

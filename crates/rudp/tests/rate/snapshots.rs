@@ -9,7 +9,7 @@ use std::path::Path;
 use std::{env, fs};
 
 use transpute_netem::scenario::{Change, PathConfig};
-use transpute_rudp::rate::Kind;
+use transpute_rudp::rate::ControllerKind;
 
 use super::sim::Sim;
 use super::{MBIT, flow, path, seeded, unknown};
@@ -41,9 +41,9 @@ fn scenarios() -> [(&'static str, PathConfig); 4] {
     ]
 }
 
-fn curve(kind: Kind, config: &PathConfig) -> String {
+fn curve(kind: ControllerKind, config: &PathConfig) -> String {
     let controller = match kind {
-        Kind::Fixed => seeded(kind, RATE_MBIT, RTT_MS),
+        ControllerKind::Fixed => seeded(kind, RATE_MBIT, RTT_MS),
         _ => unknown(kind),
     };
     let mut sim = Sim::new(config, 7, vec![flow(controller)]);
@@ -102,7 +102,7 @@ fn compare(name: &str, actual: &str) -> Result<(), String> {
 #[test]
 fn controllers_follow_their_snapshots() {
     let mut differences = Vec::new();
-    for &kind in Kind::ALL {
+    for &kind in ControllerKind::ALL {
         for (scenario, config) in scenarios() {
             differences.extend(compare(&format!("{kind}_{scenario}"), &curve(kind, &config)).err());
         }

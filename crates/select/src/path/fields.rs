@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use transpute_units::{Bandwidth, KnownDirection, Loss};
 
 use super::{
-    DirectionEstimate, Kernel, MAX_RATE, MAX_RTT, MIN_RATE, PathEstimate, SelectError, Source, Udp,
+    DirectionEstimate, Kernel, MAX_RATE, MAX_RTT, MIN_RATE, PathEstimate, SelectError, Source,
+    UdpStatus,
 };
 use crate::error::checked;
 
@@ -20,7 +21,7 @@ pub(super) struct Fields {
     #[serde(default)]
     down: Direction,
     #[serde(default)]
-    udp: Udp,
+    udp: UdpStatus,
     mtu: Option<u32>,
     #[serde(default)]
     kernel: Kernel,

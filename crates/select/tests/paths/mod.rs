@@ -1,6 +1,6 @@
 //! Test paths with known properties.
 
-use transpute_select::{Bandwidth, KnownDirection, Loss, PathEstimate, Udp};
+use transpute_select::{Bandwidth, KnownDirection, Loss, PathEstimate, UdpStatus};
 
 /// Returns a symmetric path: round-trip time in seconds, bits per second, probability of loss,
 /// bytes of queue.
@@ -13,6 +13,6 @@ pub(crate) fn path(rtt: f64, rate: f64, loss: f64, queue: Option<f64>) -> PathEs
     };
     path.up = direction.into();
     path.down = path.up;
-    path.udp = Udp::Passes;
+    path.udp = UdpStatus::Passes;
     path
 }

@@ -7,7 +7,7 @@ use rand::CryptoRng;
 use transpute_circuit::{InputSplit, Program};
 use transpute_garble::Scheme;
 
-use super::{Connection, ConnectionConfig, Decline, RunId, events::GARBLES, side::Run};
+use super::{ConnectionConfig, Decline, RunId, SessionConnection, events::GARBLES, side::Run};
 use crate::{
     Config, Inputs, KnownPath, OtChoice, Role, SecretRng, SessionError, helpers::Spawner,
     session::Core,
@@ -24,7 +24,7 @@ pub struct Call {
     /// The owner of each input value.
     pub split: InputSplit,
     /// The settings. [`Config::table_lead`] and [`Config::threads`] have an effect in a [connection
-    /// for one run](Connection::single) only.
+    /// for one run](SessionConnection::single) only.
     pub config: Config,
     /// This side's inputs; `None` for a run that is only prepared.
     pub inputs: Option<Box<dyn Inputs>>,
@@ -50,7 +50,7 @@ impl Call {
     }
 }
 
-impl Connection {
+impl SessionConnection {
     /// Opens a connection for one run and calls for it.
     ///
     /// The run makes its own oblivious transfers, by its settings and [`set_path`](Self::set_path).

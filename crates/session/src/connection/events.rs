@@ -59,7 +59,7 @@ impl fmt::Display for RunId {
 /// An event of a connection.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event {
+pub enum SessionEvent {
     /// The peer's opening has arrived.
     Opened,
     /// The peer has started a run that this side has not called for, and waits. `None` if the peer

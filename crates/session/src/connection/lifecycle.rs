@@ -1,7 +1,7 @@
 //! Start and end of the runs of a connection.
 
 use super::{
-    Call, Connection, Event, RunId, RunReport,
+    Call, RunId, RunReport, SessionConnection, SessionEvent,
     open::FIRST,
     side::{Active, Arrived, Held, Run},
 };
@@ -13,13 +13,13 @@ use crate::{
     layout::Layout,
     pieces::whole_frame,
     session::{Core, Session},
-    terms::{Terms, total_choices},
+    terms::{RunTerms, total_choices},
 };
 
 /// Code of an `Abort` that only confirms that the peer's last frame has arrived.
 const HEARD: u8 = 0;
 
-impl Connection {
+impl SessionConnection {
     /// Starts the calls that are due.
     pub(super) fn start_waiting(&mut self, role: Role) -> Result<(), SessionError> {
         let limits = self.limits(role);
@@ -58,7 +58,7 @@ impl Connection {
             Ok(active) => self.side(run.role()).insert(run.number, active),
             Err(error) => {
                 self.part(run, &error, held.is_ended);
-                self.events.push_back(Event::Ended(run, Err(error)));
+                self.events.push_back(SessionEvent::Ended(run, Err(error)));
                 return Ok(());
             }
         }
@@ -92,7 +92,7 @@ impl Connection {
         let count = total_choices(&split, &config)?;
         let plan = self.plan(role, &config, count, is_prepared, theirs)?;
         let lead = config.table_lead;
-        let mut terms = Terms::new(program, split, config, plan, is_prepared)?;
+        let mut terms = RunTerms::new(program, split, config, plan, is_prepared)?;
         if let Some(link) = self.run_link(role, run.number) {
             terms.set_link(link);
         }
@@ -239,16 +239,16 @@ impl Connection {
         for milestone in Milestone::ALL {
             let bit = 1 << milestone as u8;
             if reached & bit & !active.reached != 0 {
-                events.push_back(Event::Reached(run, milestone));
+                events.push_back(SessionEvent::Reached(run, milestone));
             }
         }
         active.reached = reached;
         while let Some(output) = active.session.next_output() {
-            events.push_back(Event::Output(run, output));
+            events.push_back(SessionEvent::Output(run, output));
         }
         if active.session.terms().is_prepared && !active.is_announced && active.is_prepared() {
             active.is_announced = true;
-            events.push_back(Event::Prepared(run));
+            events.push_back(SessionEvent::Prepared(run));
         }
     }
 
@@ -272,7 +272,7 @@ impl Connection {
                     scheme: terms.config.scheme,
                 };
                 side.close(run.number);
-                self.events.push_back(Event::Ended(run, Ok(report)));
+                self.events.push_back(SessionEvent::Ended(run, Ok(report)));
             }
             Err(error) => {
                 let is_sent = channel.finish_sent;
@@ -294,7 +294,7 @@ impl Connection {
                 } else {
                     self.part(run, &error, is_received);
                 }
-                self.events.push_back(Event::Ended(run, Err(error)));
+                self.events.push_back(SessionEvent::Ended(run, Err(error)));
             }
         }
         self.wake(run.role());

@@ -23,7 +23,7 @@ pub(crate) use self::open::OPEN_LEN;
 pub use self::{
     calls::Call,
     config::ConnectionConfig,
-    events::{Decline, Event, RunId, RunReport},
+    events::{Decline, RunId, RunReport, SessionEvent},
     open::{OPEN_START, is_open_start},
 };
 use self::{
@@ -52,7 +52,7 @@ pub(crate) const CLOSE_LEN: usize = 12;
 /// Pass received frames to [`handle`](Self::handle), send the output of [`poll`](Self::poll), and
 /// read events with [`next_event`](Self::next_event). An error of either ends the connection. The
 /// failure of a single run is an event.
-pub struct Connection {
+pub struct SessionConnection {
     config: ConnectionConfig,
     open: Open,
     agreed: Option<Agreed>,
@@ -67,7 +67,7 @@ pub struct Connection {
     evaluating: Side,
     /// Runs with a frame that the peer waits for.
     urgent: VecDeque<RunId>,
-    events: VecDeque<Event>,
+    events: VecDeque<SessionEvent>,
     /// The pool for runs in which this side garbles.
     sender: Option<SenderPool>,
     /// The pool for runs in which this side evaluates: before and after the peer's base-OT message.
@@ -86,7 +86,7 @@ pub struct Connection {
     close_received: Option<[u32; 2]>,
 }
 
-impl Connection {
+impl SessionConnection {
     /// Opens a connection. `encrypted` states whether the link authenticates and encrypts. Both
     /// sides must state the same.
     #[must_use]
@@ -211,7 +211,7 @@ impl Connection {
     }
 
     /// Returns the next event.
-    pub fn next_event(&mut self) -> Option<Event> {
+    pub fn next_event(&mut self) -> Option<SessionEvent> {
         self.events.pop_front()
     }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use transpute_ot::{BLOCK_OTS, BaseOt};
 
 use super::{
-    Connection, Event, RunId,
+    RunId, SessionConnection, SessionEvent,
     open::Open,
     pool::{MAX_POOL, ReceiverPool},
     side::{Arrived, Run},
@@ -17,7 +17,7 @@ use crate::{
     session::Core,
 };
 
-impl Connection {
+impl SessionConnection {
     pub(super) fn handle_open(&mut self, payload: &[u8]) -> Result<(), SessionError> {
         let agreed = self.open.agree(Open::decode(payload)?)?;
         self.agreed = Some(agreed);
@@ -32,7 +32,7 @@ impl Connection {
             self.start_waiting(role)?;
         }
         self.wake(Role::Garbler);
-        self.events.push_back(Event::Opened);
+        self.events.push_back(SessionEvent::Opened);
         Ok(())
     }
 
@@ -141,7 +141,7 @@ impl Connection {
                     side.close(number);
                     if was_called || was_active {
                         self.events
-                            .push_back(Event::Ended(run, Err(SessionError::Closed)));
+                            .push_back(SessionEvent::Ended(run, Err(SessionError::Closed)));
                     }
                 }
             }
@@ -192,7 +192,7 @@ impl Connection {
                 side.hold(run.number, arrived, limits, excess)?;
                 if is_new {
                     let proposal = hello.map(|hello| hello.proposal(base));
-                    self.events.push_back(Event::Called(run, proposal));
+                    self.events.push_back(SessionEvent::Called(run, proposal));
                     self.check_role(run.role());
                 }
                 Ok(())

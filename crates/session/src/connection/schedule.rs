@@ -4,7 +4,7 @@ use rand::CryptoRng;
 use transpute_circuit::Bits;
 
 use super::{
-    Connection, RunId,
+    RunId, SessionConnection,
     pool::{MAX_POOL, ReceiverPool},
     side::HELD_TRANSFERS,
 };
@@ -17,7 +17,7 @@ const TURN: usize = 256 << 10;
 /// Maximum number of requested and unanswered transfers of all runs.
 const TRANSFER_LIMIT: u64 = 1 << 19;
 
-impl Connection {
+impl SessionConnection {
     /// Adds a run to those that are polled.
     pub(super) fn schedule(&mut self, run: RunId) {
         let Self {

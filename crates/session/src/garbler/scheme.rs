@@ -13,7 +13,7 @@ use crate::{
     channel::Channel,
     helpers::{GarblingThreads, Spawner},
     layout::Layout,
-    terms::Terms,
+    terms::RunTerms,
 };
 
 /// The garbler, and threads that garble instead of it, if any.
@@ -29,7 +29,7 @@ pub(super) struct Undecided {
 
 impl Undecided {
     /// Returns the state to keep, if the scheme is not decided.
-    pub(super) fn new(terms: &Terms, seed: &Zeroizing<[u8; 32]>) -> Option<Self> {
+    pub(super) fn new(terms: &RunTerms, seed: &Zeroizing<[u8; 32]>) -> Option<Self> {
         let may_begin_again = terms.is_eager || terms.config.allowed_schemes().len() > 1;
         may_begin_again.then(|| Self {
             seed: seed.clone(),
@@ -44,7 +44,7 @@ impl Undecided {
 
 /// Makes the garblers with one seed, under the scheme of `params`.
 pub(super) fn garblers(
-    terms: &Terms,
+    terms: &RunTerms,
     params: Params,
     seed: &Zeroizing<[u8; 32]>,
     spawner: Option<Spawner>,
@@ -145,7 +145,7 @@ impl GarblerCore {
         let fetched = self.undecided.take().map(|undecided| undecided.fetched);
         let inputs: Option<Box<dyn Inputs>> = self.inputs.take().map(|rest| {
             let fetched = fetched.unwrap_or_default();
-            Box::new(Again { fetched, rest }) as Box<dyn Inputs>
+            Box::new(ResumedInputs { fetched, rest }) as Box<dyn Inputs>
         });
         let channel = std::mem::replace(&mut self.channel, Channel::new(false));
         let mut again = Self::new(terms, channel, hello, inputs, self.spawner, &mut rng)?;
@@ -156,12 +156,12 @@ impl GarblerCore {
 }
 
 /// Inputs of which some were fetched before.
-struct Again {
+struct ResumedInputs {
     fetched: VecDeque<Bits>,
     rest: Box<dyn Inputs>,
 }
 
-impl Inputs for Again {
+impl Inputs for ResumedInputs {
     fn bits(&mut self, instance: u64) -> Result<Bits, InputError> {
         match self.fetched.pop_front() {
             Some(bits) => Ok(bits),

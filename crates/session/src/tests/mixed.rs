@@ -8,8 +8,8 @@ use transpute_ot::{BaseOt, Extension};
 
 use super::{Setup, Single, chain, random_inputs};
 use crate::{
-    Call, Connection, ConnectionConfig, Event, Frame, OtChoice, OtPlan, OutputPolicy, Progressed,
-    Role, RunReport,
+    Call, ConnectionConfig, Frame, OtChoice, OtPlan, OutputPolicy, Progressed, Role, RunReport,
+    SessionConnection, SessionEvent,
 };
 
 /// Executes a single run against a connection for many. With `serves`, the latter calls after the
@@ -24,7 +24,7 @@ fn run(setup: &Setup, role: Role, config: ConnectionConfig, serves: bool) -> [Ru
         base_ot: setup.config.base_ot,
         ..config
     };
-    let mut sides = [connection, Connection::new(config, false)];
+    let mut sides = [connection, SessionConnection::new(config, false)];
     let mut due = Some(Call {
         program: Arc::new(Program::compile(&setup.circuit)),
         split: setup.split.clone(),
@@ -59,13 +59,13 @@ fn run(setup: &Setup, role: Role, config: ConnectionConfig, serves: bool) -> [Ru
             }
             while let Some(event) = sides[end].next_event() {
                 match event {
-                    Event::Called(run, Some(_)) if end == 1 => {
+                    SessionEvent::Called(run, Some(_)) if end == 1 => {
                         assert_eq!(run.role(), other);
                         sides[1].call(other, due.take().unwrap()).unwrap();
                         worked = true;
                     }
-                    Event::Output(_, output) => outputs[end].push(output.bits),
-                    Event::Ended(_, result) => reports[end] = Some(result.unwrap()),
+                    SessionEvent::Output(_, output) => outputs[end].push(output.bits),
+                    SessionEvent::Ended(_, result) => reports[end] = Some(result.unwrap()),
                     _ => {}
                 }
             }

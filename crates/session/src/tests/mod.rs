@@ -24,8 +24,8 @@ use transpute_garble::Scheme;
 
 use self::chain::chain;
 use crate::{
-    Call, Config, Connection, Event, Frame, FrameDecoder, FrameKind, OtPlan, Output, Progressed,
-    Role, RunId, SessionError, session::Session,
+    Call, Config, Frame, FrameDecoder, FrameKind, OtPlan, Output, Progressed, Role, RunId,
+    SessionConnection, SessionError, SessionEvent, session::Session,
 };
 
 /// Compiles only if values of the type are wiped on drop.
@@ -86,7 +86,8 @@ impl Setup {
         };
         let mut rng = StdRng::seed_from_u64(seed);
         let (connection, run) =
-            Connection::single_with_rng(role, call, self.encrypted, Some(spawn), &mut rng).unwrap();
+            SessionConnection::single_with_rng(role, call, self.encrypted, Some(spawn), &mut rng)
+                .unwrap();
         let mut single = Single {
             role,
             connection,
@@ -101,7 +102,7 @@ impl Setup {
     /// Returns the error of a side that cannot start.
     fn start_error(&self, role: Role) -> Option<SessionError> {
         match self.start(role, 1).connection.next_event() {
-            Some(Event::Ended(_, Err(error))) => Some(error),
+            Some(SessionEvent::Ended(_, Err(error))) => Some(error),
             _ => None,
         }
     }
@@ -150,7 +151,7 @@ fn spawn(name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {
 /// One side of a connection for one run.
 struct Single {
     role: Role,
-    connection: Connection,
+    connection: SessionConnection,
     run: RunId,
     /// The last state of the run.
     plan: OtPlan,
@@ -313,8 +314,8 @@ impl Side {
         self.single.note();
         while let Some(event) = self.single.connection.next_event() {
             match event {
-                Event::Output(_, output) => self.outputs.push(output),
-                Event::Ended(run, result) if run == self.single.run => {
+                SessionEvent::Output(_, output) => self.outputs.push(output),
+                SessionEvent::Ended(run, result) if run == self.single.run => {
                     if let Ok(report) = &result {
                         (self.single.plan, self.single.scheme) = (report.ot, report.scheme);
                     }

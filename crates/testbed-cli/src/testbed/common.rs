@@ -8,9 +8,9 @@ use std::{
     },
 };
 
-use transpute_cli::{Failure, Kind, block_on, output, unless_interrupted};
+use transpute_cli::{Failure, FailureKind, block_on, output, unless_interrupted};
 use transpute_netem::scenario::{Scenario, ScenarioError};
-use transpute_testbed::runner::{RunError, Summary};
+use transpute_testbed::runner::{MatrixSummary, RunError};
 
 /// Returns the path of this program, which also runs the parties.
 pub(super) fn own_program() -> Result<PathBuf, Failure> {
@@ -46,8 +46,8 @@ pub(super) fn cancellable<T: Send + 'static>(
 }
 
 /// Prints the summary of a sweep.
-pub(super) fn note(summary: &Summary, results: &Path) {
-    let Summary {
+pub(super) fn note(summary: &MatrixSummary, results: &Path) {
+    let MatrixSummary {
         measured,
         failed,
         cut_off,
@@ -64,7 +64,7 @@ pub(super) fn check_failed(failed: u64, results: &Path) -> Result<(), Failure> {
     match failed {
         0 => Ok(()),
         _ => Err(Failure::new(
-            Kind::Protocol,
+            FailureKind::Protocol,
             format!(
                 "{failed} runs failed; see the errors of their records in {}",
                 results.display()
@@ -112,20 +112,20 @@ pub(super) fn stoppable<T: Send + 'static>(
 pub(super) fn load(name_or_path: &str) -> Result<Scenario, Failure> {
     Scenario::load(name_or_path).map_err(|error| match error {
         ScenarioError::Unknown { .. } => scenario_failure(error),
-        error => Failure::new(Kind::File, error.to_string()).because(error),
+        error => Failure::new(FailureKind::File, error.to_string()).because(error),
     })
 }
 
 /// Classifies an error without a file as an error of the command line.
 pub(super) fn scenario_failure(error: ScenarioError) -> Failure {
-    Failure::new(Kind::Usage, error.to_string()).because(error)
+    Failure::new(FailureKind::Usage, error.to_string()).because(error)
 }
 
 fn run_failure(error: RunError) -> Failure {
     let kind = match &error {
-        RunError::Empty(_) | RunError::Circuit { .. } => Kind::Usage,
-        RunError::Results { .. } | RunError::Locked { .. } | RunError::Rows(_) => Kind::File,
-        _ => Kind::Other,
+        RunError::Empty(_) | RunError::Circuit { .. } => FailureKind::Usage,
+        RunError::Results { .. } | RunError::Locked { .. } | RunError::Rows(_) => FailureKind::File,
+        _ => FailureKind::Other,
     };
     Failure::new(kind, error.to_string()).because(error)
 }

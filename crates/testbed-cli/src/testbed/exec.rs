@@ -1,7 +1,7 @@
 //! `transpute testbed exec`: runs two commands on an emulated path.
 
 use transpute_cli::{
-    Failure, Kind,
+    Failure, FailureKind,
     output::{self, grouped},
 };
 use transpute_testbed::{pair, runner::Sweep};
@@ -99,6 +99,6 @@ pub(crate) fn exec(args: Args) -> Result<(), Failure> {
         .collect();
     match problems.is_empty() {
         true => Ok(()),
-        false => Err(Failure::new(Kind::Protocol, problems.join("; "))),
+        false => Err(Failure::new(FailureKind::Protocol, problems.join("; "))),
     }
 }

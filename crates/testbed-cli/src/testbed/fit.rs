@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use transpute_cli::{Failure, Kind, model_failure, output, print_model};
+use transpute_cli::{Failure, FailureKind, model_failure, output, print_model};
 use transpute_select::{Model, Sample};
 
 #[derive(clap::Args)]
@@ -45,7 +45,7 @@ fn samples(files: &[PathBuf]) -> Result<(Vec<Sample>, usize), Failure> {
     let mut rows = Vec::new();
     for file in files {
         let read = transpute_testbed::row::read_rows(file)
-            .map_err(|error| Failure::new(Kind::File, error.to_string()).because(error))?;
+            .map_err(|error| Failure::new(FailureKind::File, error.to_string()).because(error))?;
         rows.extend(read);
     }
     transpute_testbed::selection::samples(&rows).map_err(model_failure)

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use transpute_cli::{Failure, Kind, output};
+use transpute_cli::{Failure, FailureKind, output};
 use transpute_netem::{config_file::ConfigFileError, scenario::ScenarioError};
-use transpute_testbed::programs::{self, Cell, Form, Options, Plan, PlanError};
+use transpute_testbed::programs::{self, Form, Plan, PlanError, ProgramCell, ProgramOptions};
 
 use super::{
     common::{check_failed, note, own_program, stoppable},
@@ -72,7 +72,7 @@ pub(crate) fn programs(args: Args) -> Result<(), Failure> {
     if args.dry_run {
         return show(&plan, &cells);
     }
-    let options = Options {
+    let options = ProgramOptions {
         binary: own_program()?,
         folder: plan.folder,
         results: args.results.clone(),
@@ -98,7 +98,7 @@ pub(crate) fn programs(args: Args) -> Result<(), Failure> {
 }
 
 /// Returns the cells with these names, or all cells if no name is given.
-fn chosen(cells: Vec<Cell>, names: &[String]) -> Result<Vec<Cell>, Failure> {
+fn chosen(cells: Vec<ProgramCell>, names: &[String]) -> Result<Vec<ProgramCell>, Failure> {
     for name in names {
         if !cells.iter().any(|cell| cell.is_named(name)) {
             return Err(Failure::usage(format!(
@@ -107,11 +107,12 @@ fn chosen(cells: Vec<Cell>, names: &[String]) -> Result<Vec<Cell>, Failure> {
             )));
         }
     }
-    let is_chosen = |cell: &Cell| names.is_empty() || names.iter().any(|name| cell.is_named(name));
+    let is_chosen =
+        |cell: &ProgramCell| names.is_empty() || names.iter().any(|name| cell.is_named(name));
     Ok(cells.into_iter().filter(is_chosen).collect())
 }
 
-fn show(plan: &Plan, cells: &[Cell]) -> Result<(), Failure> {
+fn show(plan: &Plan, cells: &[ProgramCell]) -> Result<(), Failure> {
     output::print(|out| {
         writeln!(out, "{}", plan.title)?;
         for cell in cells {
@@ -127,7 +128,7 @@ fn show(plan: &Plan, cells: &[Cell]) -> Result<(), Failure> {
 }
 
 fn plan_failure(error: PlanError) -> Failure {
-    let failure = Failure::new(Kind::File, error.to_string());
+    let failure = Failure::new(FailureKind::File, error.to_string());
     let file_error = match &error {
         PlanError::File(error)
         | PlanError::Scenario {

@@ -9,7 +9,7 @@ use std::{
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use transpute_cli::output;
-use transpute_testbed::runner::Progress;
+use transpute_testbed::runner::MatrixProgress;
 
 /// Reports the progress of a matrix: as a bar on a terminal, otherwise as a line for each run.
 pub(super) struct ProgressReporter {
@@ -33,7 +33,7 @@ impl ProgressReporter {
     pub(super) fn report_until<C: Display, R>(
         &self,
         stop: &AtomicBool,
-        progress: Progress<'_, C, R>,
+        progress: MatrixProgress<'_, C, R>,
     ) -> ControlFlow<()> {
         if stop.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
@@ -42,7 +42,7 @@ impl ProgressReporter {
         ControlFlow::Continue(())
     }
 
-    pub(super) fn report<C: Display, R>(&self, progress: Progress<'_, C, R>) {
+    pub(super) fn report<C: Display, R>(&self, progress: MatrixProgress<'_, C, R>) {
         if self.quiet {
             return;
         }

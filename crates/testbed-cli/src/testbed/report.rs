@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use transpute_cli::{Failure, Kind, output};
+use transpute_cli::{Failure, FailureKind, output};
 use transpute_testbed::{
     report::{self, ReportError},
     row::read_rows,
@@ -25,7 +25,7 @@ pub(crate) fn report(args: &Args) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for path in &args.results {
         let read = read_rows(path)
-            .map_err(|error| Failure::new(Kind::File, error.to_string()).because(error))?;
+            .map_err(|error| Failure::new(FailureKind::File, error.to_string()).because(error))?;
         rows.extend(read);
     }
     if rows.is_empty() {
@@ -54,5 +54,5 @@ pub(crate) fn report(args: &Args) -> Result<(), Failure> {
 }
 
 fn failure(error: ReportError) -> Failure {
-    Failure::new(Kind::File, error.to_string()).because(error)
+    Failure::new(FailureKind::File, error.to_string()).because(error)
 }

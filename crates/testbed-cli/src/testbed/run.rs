@@ -7,11 +7,11 @@ use transpute::{
     Scheme,
     auto::{Auto, registry},
 };
-use transpute_cli::{Failure, Kind, output};
+use transpute_cli::{Failure, FailureKind, output};
 use transpute_testbed::{
     report,
     row::read_rows,
-    runner::{self, Matrix, Options, Summary, Sweep, Timelines},
+    runner::{self, Matrix, MatrixOptions, MatrixSummary, Sweep, Timelines},
 };
 
 use super::{
@@ -124,7 +124,7 @@ struct RunSummary {
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let matrix = matrix(&args)?;
-    let options = Options {
+    let options = MatrixOptions {
         binary: own_program()?,
         results: args.results.clone(),
         timeout: Duration::from_secs(args.timeout),
@@ -142,7 +142,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             ControlFlow::Continue(())
         })
     })?;
-    let Summary {
+    let MatrixSummary {
         measured,
         failed,
         skipped,
@@ -157,7 +157,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         })?;
     } else if !args.quiet {
         let rows = read_rows(&args.results)
-            .map_err(|error| Failure::new(Kind::File, error.to_string()).because(error))?;
+            .map_err(|error| Failure::new(FailureKind::File, error.to_string()).because(error))?;
         let table = report::summary(&runner::rows_of(&matrix, rows));
         output::print(|out| writeln!(out, "{}\n{}", table.title(), table.terminal()))?;
         output::note(format!(

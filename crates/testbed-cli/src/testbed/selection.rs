@@ -9,14 +9,14 @@ use std::{
 use clap::Subcommand;
 use indicatif::HumanDuration;
 use serde::Serialize;
-use transpute_cli::{Failure, Kind, load_model, model_failure, output};
+use transpute_cli::{Failure, FailureKind, load_model, model_failure, output};
 use transpute_select::ModelChooser;
 use transpute_testbed::{
     row::{Row, read_rows},
-    runner::{self, Options, Timelines},
+    runner::{self, MatrixOptions, Timelines},
     selection::{
-        self, AUTO, Case, DEFAULT_CUT_OFF, Judged, Part, Verdicts, Workloads, contests, judge,
-        tables,
+        self, AUTO, DEFAULT_CUT_OFF, Judged, Part, SelectionCase, Verdicts, Workloads, contests,
+        judge, tables,
     },
 };
 
@@ -140,7 +140,7 @@ struct CellView<'a> {
     cut_off_seconds: u64,
     estimated_seconds: f64,
     #[serde(flatten)]
-    case: &'a Case,
+    case: &'a SelectionCase,
 }
 
 pub(crate) fn selection(args: Args) -> Result<(), Failure> {
@@ -169,7 +169,7 @@ fn part(text: &str) -> Result<Part, String> {
 }
 
 impl Sweep {
-    fn cases(&self) -> Vec<Case> {
+    fn cases(&self) -> Vec<SelectionCase> {
         let mut cases = selection::draw(self.cells, self.seed);
         cases.truncate(self.limit.unwrap_or(usize::MAX));
         if let Some(part) = self.part {
@@ -186,7 +186,7 @@ impl Sweep {
     }
 
     /// Estimates the time of all runs of a case.
-    fn estimate(&self, case: &Case) -> Duration {
+    fn estimate(&self, case: &SelectionCase) -> Duration {
         let once: Duration = (self.transports.iter())
             .map(|transport| case.estimate(transport, self.max_run_time()))
             .sum();
@@ -243,7 +243,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let cells: Vec<_> = (sweep.cases().iter())
         .flat_map(|case| case.runs(&transports, sweep.max_run_time()))
         .collect();
-    let options = Options {
+    let options = MatrixOptions {
         binary: own_program()?,
         results: args.results.clone(),
         // Longer than any run before it is cut off.
@@ -278,7 +278,7 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
     let contests = selection::complete(all, &transports);
     if contests.is_empty() {
         return Err(Failure::new(
-            Kind::File,
+            FailureKind::File,
             "no cell has results for all transports".to_owned(),
         ));
     }
@@ -317,7 +317,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     for path in paths {
         let read = read_rows(path)
-            .map_err(|error| Failure::new(Kind::File, error.to_string()).because(error))?;
+            .map_err(|error| Failure::new(FailureKind::File, error.to_string()).because(error))?;
         rows.extend(read);
     }
     Ok(rows)
@@ -328,12 +328,12 @@ fn sections(verdicts: &Verdicts<'_>) -> Vec<transpute_testbed::report::Table> {
     let all = vec![
         tables::overall(verdicts, unseen),
         tables::differences(verdicts, unseen, RULE),
-        tables::by_regime(verdicts, unseen),
+        tables::by_cell_kind(verdicts, unseen),
         selection::probing(verdicts, unseen),
         tables::overall(verdicts, fit),
         tables::differences(verdicts, fit, RULE),
         tables::overall(verdicts, None),
-        tables::by_regime(verdicts, None),
+        tables::by_cell_kind(verdicts, None),
         selection::probing(verdicts, None),
         tables::winners(verdicts, None),
     ];
@@ -358,6 +358,6 @@ fn write(folder: &Path, verdicts: &Verdicts<'_>) -> Result<(), Failure> {
     });
     written.map_err(|error| {
         let text = format!("{}: cannot write the score", folder.display());
-        Failure::new(Kind::File, text).because(error)
+        Failure::new(FailureKind::File, text).because(error)
     })
 }

@@ -7,9 +7,9 @@ use std::{
 };
 
 use transpute::auto::registry;
-use transpute_cli::{Failure, Kind, interrupted, output};
+use transpute_cli::{Failure, FailureKind, interrupted, output};
 use transpute_testbed::row::read_rows;
-use transpute_testbed_web::{Config, ServeError, Server, Token, import};
+use transpute_testbed_web::{ServeError, ServerConfig, Token, WebServer, import};
 
 use super::common::own_program;
 
@@ -58,7 +58,7 @@ pub(crate) fn serve(args: Args) -> Result<(), Failure> {
     };
     if let Some(file) = &args.import {
         let rows = read_rows(file)
-            .map_err(|error| Failure::new(Kind::File, error.to_string()).because(error))?;
+            .map_err(|error| Failure::new(FailureKind::File, error.to_string()).because(error))?;
         let count = import(&data, &rows).map_err(|error| failure(error.into()))?;
         output::note(format!("{count} runs imported into {}", data.display()));
         return Ok(());
@@ -74,7 +74,7 @@ pub(crate) fn serve(args: Args) -> Result<(), Failure> {
         ),
         (None, false) => None,
     };
-    let config = Config {
+    let config = ServerConfig {
         listen: args.listen,
         data: data.clone(),
         binary: own_program()?,
@@ -83,7 +83,7 @@ pub(crate) fn serve(args: Args) -> Result<(), Failure> {
         registry: registry(),
     };
     transpute_cli::block_on(async {
-        let server = Server::bind(config).await.map_err(failure)?;
+        let server = WebServer::bind(config).await.map_err(failure)?;
         // Signal handlers are installed before the address is printed.
         let over = interrupted();
         tokio::pin!(over);
@@ -138,10 +138,10 @@ fn parse_address(text: &str) -> Result<SocketAddr, &'static str> {
 
 fn failure(error: ServeError) -> Failure {
     let kind = match &error {
-        ServeError::NeedsToken { .. } | ServeError::ProgramsNeedToken => Kind::Usage,
-        ServeError::Store(_) => Kind::File,
-        ServeError::Listen { .. } => Kind::Peer,
-        _ => Kind::Other,
+        ServeError::NeedsToken { .. } | ServeError::ProgramsNeedToken => FailureKind::Usage,
+        ServeError::Store(_) => FailureKind::File,
+        ServeError::Listen { .. } => FailureKind::Peer,
+        _ => FailureKind::Other,
     };
     Failure::new(kind, error.to_string()).because(error)
 }

@@ -8,7 +8,7 @@ use axum::{
     extract::{Path, State},
 };
 use serde::Serialize;
-use transpute_testbed::{report::Samples, row::Limit};
+use transpute_testbed::{report::Samples, row::PathLimit};
 
 use super::{QueryPairs, Shared, number, params};
 use crate::{
@@ -39,7 +39,7 @@ struct Group {
     rtt_ms: f64,
     loss: f64,
     rate_mbit: Option<f64>,
-    limit: Option<Limit>,
+    limit: Option<PathLimit>,
     pick: Option<String>,
     best: Option<String>,
     best_is_clear: bool,

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use transpute::Scheme;
 use transpute_select::{Bound, Choice, Ranked, Workload};
-use transpute_testbed::row::Limit;
+use transpute_testbed::row::PathLimit;
 
 use super::{Shared, circuits};
 use crate::{
@@ -57,14 +57,14 @@ pub(super) async fn predict(
             transports: &transports,
         });
         let answer = answer.map_err(ApiError::bad)?;
-        let limit = Limit::of(
+        let limit = PathLimit::of(
             &scenario,
             round_trips(&answer.workload),
             answer.workload.garbler_bytes,
             answer.workload.evaluator_bytes,
             0.0,
         );
-        let limit = Limit {
+        let limit = PathLimit {
             ratio: None,
             ..limit
         };
@@ -73,7 +73,7 @@ pub(super) async fn predict(
     .await
 }
 
-fn shown(scenario: &str, answer: &Predictions, limit: &Limit) -> Value {
+fn shown(scenario: &str, answer: &Predictions, limit: &PathLimit) -> Value {
     let (choice, excluded) = match &answer.choice {
         Ok(choice) => {
             let excluded = choice.excluded.iter();

@@ -10,10 +10,10 @@ use serde::Serialize;
 use serde_json::json;
 use transpute_netem::scenario::Scenario;
 use transpute_testbed::{
-    live::{Live, Look, PartyName, Phase, PhaseName},
+    live::{Live, LiveState, PartyName, Phase, PhaseName},
     pair::{self, PairOptions, PairReport},
     row::{Environment, Measured, PartyRow, Row},
-    runner::{self, Options, Progress, RunError, Timelines},
+    runner::{self, MatrixOptions, MatrixProgress, RunError, Timelines},
 };
 
 use super::{
@@ -115,7 +115,7 @@ impl JobRun<'_> {
             .prefix("transpute-testbed-")
             .tempdir())
         .map_err(|error| format!("cannot create a folder for keys and inputs: {error}"))?;
-        let options = Options {
+        let options = MatrixOptions {
             binary: self.shared.binary.clone(),
             results: scratch.path().join("rows.jsonl"),
             timeout: self.plan.timeout,
@@ -128,7 +128,7 @@ impl JobRun<'_> {
             Source::BuiltIn(_) => text.to_owned(),
         };
         let mut broken = None;
-        let report = |progress: Progress<'_>| {
+        let report = |progress: MatrixProgress<'_>| {
             if let Some(row) = progress.last {
                 let row = Row {
                     circuit: circuit.clone(),
@@ -297,7 +297,7 @@ impl JobRun<'_> {
         let measured = row.and_then(|row| row.measured.as_ref());
         let phases = match (measured, &last) {
             (Some(measured), _) => phases(measured),
-            (None, Some(Look { phases, .. })) => phases.clone(),
+            (None, Some(LiveState { phases, .. })) => phases.clone(),
             (None, None) => Vec::new(),
         };
         let detail = Detail {

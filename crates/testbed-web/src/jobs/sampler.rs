@@ -11,7 +11,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use transpute_netem::model::PathCounters;
-use transpute_testbed::live::{Live, Look, Phase, Use};
+use transpute_testbed::live::{Live, LiveState, Phase, Use};
 
 use super::Log;
 
@@ -74,7 +74,7 @@ struct PhaseEvent {
 #[derive(Debug, Default)]
 struct Series {
     number: u64,
-    before: Option<(Instant, Look)>,
+    before: Option<(Instant, LiveState)>,
     samples: Vec<Sample>,
     /// One of this many samples is kept.
     every: usize,
@@ -127,7 +127,7 @@ impl Sampler {
     }
 
     /// Adds the last sample of the run and returns all of them.
-    pub(super) fn end(&self, last: Option<&Look>, log: &Log) -> Vec<Sample> {
+    pub(super) fn end(&self, last: Option<&LiveState>, log: &Log) -> Vec<Sample> {
         let mut series = lock(&self.series);
         if let Some(look) = last {
             series.take(look.clone(), log);
@@ -152,7 +152,7 @@ fn lock(series: &Mutex<Series>) -> MutexGuard<'_, Series> {
 }
 
 impl Series {
-    fn take(&mut self, look: Look, log: &Log) {
+    fn take(&mut self, look: LiveState, log: &Log) {
         for &phase in look.phases.iter().skip(self.phases) {
             let number = self.number;
             log.push("phase", &PhaseEvent { number, phase });
@@ -177,7 +177,7 @@ impl Series {
         }
     }
 
-    fn sample(&self, now: Instant, look: &Look) -> Sample {
+    fn sample(&self, now: Instant, look: &LiveState) -> Sample {
         let before = self.before.as_ref();
         let seconds = before.map(|(when, _)| (now - *when).as_secs_f64());
         let direction = |index: usize| {
@@ -235,8 +235,8 @@ mod tests {
 
     use super::*;
 
-    fn look(bytes_out: u64) -> Look {
-        Look {
+    fn look(bytes_out: u64) -> LiveState {
+        LiveState {
             elapsed: Some(Duration::from_millis(bytes_out)),
             counters: [PathCounters {
                 bytes_out,

@@ -24,7 +24,7 @@ pub enum Form {
 
 /// One combination of conditions and variables.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cell {
+pub struct ProgramCell {
     /// The experiment.
     pub experiment: String,
     /// The conditions of the path.
@@ -43,7 +43,7 @@ impl Plan {
     /// Returns all combinations, in the order of the file. Of the variables, the last by name
     /// changes first.
     #[must_use]
-    pub fn cells(&self, form: Form) -> Vec<Cell> {
+    pub fn cells(&self, form: Form) -> Vec<ProgramCell> {
         (self.experiments.iter())
             .flat_map(|experiment| experiment.cells(form))
             .collect()
@@ -51,7 +51,7 @@ impl Plan {
 }
 
 impl Experiment {
-    fn cells(&self, form: Form) -> Vec<Cell> {
+    fn cells(&self, form: Form) -> Vec<ProgramCell> {
         let axes = match form {
             Form::Full => &self.full,
             Form::Quick => &self.quick,
@@ -68,7 +68,7 @@ impl Experiment {
                 })
                 .collect();
         }
-        let cell = |scenario: &Scenario, variables: &BTreeMap<_, _>| Cell {
+        let cell = |scenario: &Scenario, variables: &BTreeMap<_, _>| ProgramCell {
             experiment: self.name.clone(),
             scenario: scenario.clone(),
             variables: variables.clone(),
@@ -91,7 +91,7 @@ impl Axes {
     }
 }
 
-impl fmt::Display for Cell {
+impl fmt::Display for ProgramCell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.experiment, self.scenario.name)?;
         for (index, (variable, value)) in self.variables.iter().enumerate() {
@@ -102,7 +102,7 @@ impl fmt::Display for Cell {
     }
 }
 
-impl Cell {
+impl ProgramCell {
     /// Returns the name: experiment, scenario and variables, as in
     /// `width/eu-us,rtt=10/n=8,way=fast`.
     #[must_use]

@@ -17,8 +17,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use cell::{Cell, Form};
+pub use cell::{Form, ProgramCell};
 pub use plan::{Experiment, Plan, PlanError};
 pub use row::{PROGRAM_ROW_FORMAT, ProgramRow, Said, read};
-pub use run::{Options, run};
+pub use run::{ProgramOptions, run};
 pub use setting::Setting;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use transpute_netem::{model::PathCounters, scenario::Scenario};
 
-use super::{Cell, Setting};
+use super::{ProgramCell, Setting};
 use crate::row::{Environment, Record, RowError, read_records};
 
 /// Version of the format. It changes when a field changes its meaning.
@@ -83,7 +83,7 @@ impl Record for ProgramRow {
 impl ProgramRow {
     /// Returns whether this is a result of a cell. It must have the same commands and conditions.
     /// It must have succeeded, or been cut off after at least the present time limit.
-    pub(super) fn is_result_of(&self, cell: &Cell, repetition: u32) -> bool {
+    pub(super) fn is_result_of(&self, cell: &ProgramCell, repetition: u32) -> bool {
         let came_to_an_end = if self.cut_off {
             self.time_limit_s >= cell.time_limit.as_secs_f64()
         } else {

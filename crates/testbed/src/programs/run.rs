@@ -11,18 +11,18 @@ use std::{
 
 use transpute_netem::scenario::Scenario;
 
-use super::{Cell, PROGRAM_ROW_FORMAT, ProgramRow, Said};
+use super::{PROGRAM_ROW_FORMAT, ProgramCell, ProgramRow, Said};
 use crate::{
     pair::{Outcome, Pair, PairOptions},
     runner::{
-        Ending, Identities, Progress, RunError, Series, Summary, WorkFolder,
+        Ending, Identities, MatrixProgress, MatrixSummary, RunError, Series, WorkFolder,
         environment::Environments, store::Store,
     },
 };
 
 /// Options for the execution of cells.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ProgramOptions {
     /// The `transpute` program, which generates the keys.
     pub binary: PathBuf,
     /// The working folder of the commands.
@@ -43,16 +43,16 @@ pub struct Options {
 /// [`RunError`] if no more runs are possible. A failing command is recorded in its row and is not
 /// an error.
 pub fn run(
-    cells: &[Cell],
-    options: &Options,
+    cells: &[ProgramCell],
+    options: &ProgramOptions,
     cancel: &AtomicBool,
-    report: impl FnMut(Progress<'_, Cell, ProgramRow>) -> ControlFlow<()>,
-) -> Result<Summary, RunError> {
+    report: impl FnMut(MatrixProgress<'_, ProgramCell, ProgramRow>) -> ControlFlow<()>,
+) -> Result<MatrixSummary, RunError> {
     if cells.is_empty() {
         return Err(RunError::Empty("the list of cells"));
     }
     let mut store = Store::<ProgramRow>::open(&options.results)?;
-    let has = |cell: &Cell, repetition| {
+    let has = |cell: &ProgramCell, repetition| {
         (store.done().iter()).any(|row| row.is_result_of(cell, repetition))
     };
     let to_do = Series::new(cells, |cell| cell.repetitions, has);
@@ -60,7 +60,7 @@ pub fn run(
         return to_do.run(cancel, report, |_, _| Err(RunError::Empty("what is to do")));
     }
     let work = WorkFolder::new(&options.results)?;
-    let mut bench = Bench {
+    let mut bench = ProgramRunner {
         identities: Identities::new(&options.binary, &work.0, cancel)?,
         environments: Environments::new(&options.binary, cancel)?,
         folder: &options.folder,
@@ -79,15 +79,15 @@ pub fn run(
 }
 
 /// The state that all runs share.
-struct Bench<'a> {
+struct ProgramRunner<'a> {
     identities: Identities,
     environments: Environments,
     folder: &'a Path,
     cancel: &'a AtomicBool,
 }
 
-impl Bench<'_> {
-    fn run(&mut self, cell: &Cell, repetition: u32) -> Result<ProgramRow, RunError> {
+impl ProgramRunner<'_> {
+    fn run(&mut self, cell: &ProgramCell, repetition: u32) -> Result<ProgramRow, RunError> {
         let environment = self.environments.of(&cell.scenario, self.cancel)?;
         let commands = cell.commands_of(repetition);
         // Losses differ between repetitions, and are the same when all is repeated.

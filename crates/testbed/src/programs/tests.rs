@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use transpute_netem::config_file::ConfigFileError;
 
-use super::{Cell, Form, Plan, PlanError};
+use super::{Form, Plan, PlanError, ProgramCell};
 
 const PLAN: &str = r#"
     title = "Sums"
@@ -259,7 +259,7 @@ proptest! {
         match parse(&spoiled) {
             // An accepted plan can be run, and has no cell twice.
             Ok(plan) => {
-                let names: Vec<_> = plan.cells(Form::Full).iter().map(Cell::name).collect();
+                let names: Vec<_> = plan.cells(Form::Full).iter().map(ProgramCell::name).collect();
                 prop_assert!(!names.is_empty());
                 prop_assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
             }

@@ -8,11 +8,11 @@ use super::{Samples, number};
 
 /// All repetitions of one cell of a matrix: rows that differ only by chance.
 #[derive(Clone, Debug)]
-pub struct Cell<'a> {
+pub struct CellRecords<'a> {
     rows: Vec<&'a Row>,
 }
 
-impl<'a> Cell<'a> {
+impl<'a> CellRecords<'a> {
     /// Groups rows into cells, in order of first appearance. No cell is empty.
     #[must_use]
     pub fn group(rows: &'a [Row]) -> Vec<Self> {
@@ -166,12 +166,12 @@ fn buffer_text(bytes: u64) -> String {
 /// used Linux's default of its time, cubic, so cells with another congestion control or other
 /// buffers do not correspond.
 pub(super) fn counterpart<'c, 'a>(
-    cells: &'c [Cell<'a>],
+    cells: &'c [CellRecords<'a>],
     circuit: &str,
     scenario: &str,
     scheme: &str,
-) -> Option<&'c Cell<'a>> {
-    let repeats = |cell: &&Cell<'_>| {
+) -> Option<&'c CellRecords<'a>> {
+    let repeats = |cell: &&CellRecords<'_>| {
         let row = cell.conditions();
         (
             row.circuit.as_str(),
@@ -211,7 +211,7 @@ mod tests {
         rows[2].scenario.name = "eu-us,cc=cubic".to_owned();
         rows[2].scenario.congestion_control = Some("cubic".to_owned());
         rows[4].measured = None;
-        let cells = Cell::group(&rows);
+        let cells = CellRecords::group(&rows);
         assert_eq!(cells.len(), 3);
         assert_eq!(
             cells[0].samples(|measured| measured.runtime_ms).mean(),
@@ -237,7 +237,7 @@ mod tests {
         for change in changes {
             let mut other = base.clone();
             change(&mut other);
-            assert_eq!(Cell::group(&[base.clone(), other]).len(), 2);
+            assert_eq!(CellRecords::group(&[base.clone(), other]).len(), 2);
         }
     }
 
@@ -254,7 +254,7 @@ mod tests {
         let mut row = row("aes128", "eu-us", 100.0);
         let shown = |row: &Row| {
             let rows = [row.clone()];
-            let facets = Cell::group(&rows)[0].facets();
+            let facets = CellRecords::group(&rows)[0].facets();
             let udp = facets.into_iter().find(|(name, _)| *name == "udp");
             udp.unwrap().1
         };

@@ -1,9 +1,9 @@
 //! Charts of rows.
 
 use super::{
-    Cell,
+    CellRecords,
     cells::{congestion_control, counterpart, place_name},
-    chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
+    chart::{Axis, Figure, Panel, Point, Scale, Series, SeriesStyle},
     phases,
     published::{SCHEMES, SETTINGS, TABLE_3},
     sweep::{self, VARIABLES},
@@ -14,7 +14,7 @@ use crate::row::Row;
 /// Makes all charts for which the rows have data, each with a name that is suitable for a file.
 #[must_use]
 pub fn figures(rows: &[Row]) -> Vec<(String, Figure)> {
-    let cells = Cell::group(rows);
+    let cells = CellRecords::group(rows);
     let mut figures = Vec::new();
     for variable in &VARIABLES {
         let times = sweep::runtimes(&cells, variable);
@@ -31,9 +31,9 @@ pub fn figures(rows: &[Row]) -> Vec<(String, Figure)> {
 
 /// Draws transports with their congestion controls side by side, by scenario. Each circuit has a
 /// panel, for the scheme with most cells. None if all runs used the same transport.
-fn side_by_side(cells: &[Cell<'_>]) -> Option<Figure> {
+fn side_by_side(cells: &[CellRecords<'_>]) -> Option<Figure> {
     let scheme = most_frequent(cells.iter().map(|cell| cell.conditions().scheme.as_str()))?;
-    let cells: Vec<&Cell<'_>> = (cells.iter())
+    let cells: Vec<&CellRecords<'_>> = (cells.iter())
         .filter(|cell| {
             let row = cell.conditions();
             row.scheme == scheme && row.batch == 1 && row.scenario.socket_buffer.is_none()
@@ -66,7 +66,7 @@ fn side_by_side(cells: &[Cell<'_>]) -> Option<Figure> {
         });
         let series = names.iter().map(|series| Series {
             name: series.clone(),
-            look: Look::Marks,
+            look: SeriesStyle::Marks,
             points: (of_circuit.iter())
                 .filter(|cell| name(cell.conditions()) == *series)
                 .filter_map(|cell| {
@@ -100,7 +100,7 @@ fn side_by_side(cells: &[Cell<'_>]) -> Option<Figure> {
 
 /// Draws the paper's Table 3 next to ours. Each circuit has a panel, and each setting and scheme a
 /// position.
-fn paper_table_3(cells: &[Cell<'_>]) -> Option<Figure> {
+fn paper_table_3(cells: &[CellRecords<'_>]) -> Option<Figure> {
     let circuits = distinct(TABLE_3.iter().map(|cell| cell.circuit));
     let places: Vec<(&str, &str, String)> = (SETTINGS.iter())
         .flat_map(|(scenario, setting, ..)| {
@@ -142,7 +142,7 @@ fn paper_table_3(cells: &[Cell<'_>]) -> Option<Figure> {
         };
         let series = |name: &str, points| Series {
             name: name.to_owned(),
-            look: Look::Marks,
+            look: SeriesStyle::Marks,
             points,
         };
         Panel {

@@ -2,7 +2,7 @@
 
 use transpute_netem::{model::PathCounters, scenario::Scenario};
 
-use crate::row::{Environment, Limit, Measured, PartyRow, ROW_FORMAT, Row};
+use crate::row::{Environment, Measured, PartyRow, PathLimit, ROW_FORMAT, Row};
 
 /// Returns a row of half-gates over TCP, with a run time in milliseconds. `scenario` is a preset.
 ///
@@ -74,7 +74,7 @@ pub fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
             payload_up_bytes: 1_000_000,
             payload_down_bytes: 1000,
             achieved_mbit: 8000.0 / runtime_ms,
-            limit: Limit::of(&scenario, 1.0, 1_000_000, 1000, runtime_ms),
+            limit: PathLimit::of(&scenario, 1.0, 1_000_000, 1000, runtime_ms),
         }),
         scenario,
     }

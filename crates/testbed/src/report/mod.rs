@@ -16,7 +16,7 @@ mod table;
 mod tables;
 mod timeline;
 
-pub use cells::Cell;
+pub use cells::CellRecords;
 pub use figures::figures;
 pub use folder::{ReportError, write};
 pub use samples::Samples;

@@ -1,9 +1,9 @@
 //! The phases of both parties, on one clock.
 
 use super::{
-    Cell, Table,
+    CellRecords, Table,
     cells::{congestion_control, place_name},
-    chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
+    chart::{Axis, Figure, Panel, Point, Scale, Series, SeriesStyle},
     number,
 };
 use crate::row::{Measured, PartyRow};
@@ -33,7 +33,7 @@ const PARTIES: [(&str, Party); 2] = [
 ];
 
 /// Returns the median time since the parties' first packet, if runs of the cell report it.
-fn median(cell: &Cell<'_>, party: Party, moment: Moment) -> Option<f64> {
+fn median(cell: &CellRecords<'_>, party: Party, moment: Moment) -> Option<f64> {
     let moments = cell.some_samples(|measured| {
         let party = party(measured);
         Some(party.connected_at_ms? + moment(party)?)
@@ -42,7 +42,7 @@ fn median(cell: &Cell<'_>, party: Party, moment: Moment) -> Option<f64> {
 }
 
 /// Makes the table of the times of both parties, for the cells that have them.
-pub(super) fn table(cells: &[Cell<'_>], labels: &[String]) -> Table {
+pub(super) fn table(cells: &[CellRecords<'_>], labels: &[String]) -> Table {
     let headers = ["cell", "party"].into_iter();
     let mut table = Table::new(
         "Phases of both parties on one clock, medians in ms since their first packet",
@@ -62,7 +62,7 @@ pub(super) fn table(cells: &[Cell<'_>], labels: &[String]) -> Table {
 
 /// Draws the times of both parties. Each path, transport and congestion control has a panel, for
 /// the cell with the most payload. None if no row has times.
-pub(super) fn figure(cells: &[Cell<'_>]) -> Option<Figure> {
+pub(super) fn figure(cells: &[CellRecords<'_>]) -> Option<Figure> {
     let mut chosen: Vec<(String, f64, Panel)> = Vec::new();
     for cell in cells {
         let row = cell.conditions();
@@ -94,10 +94,10 @@ pub(super) fn figure(cells: &[Cell<'_>]) -> Option<Figure> {
     (!figure.is_empty()).then_some(figure)
 }
 
-fn panel(cell: &Cell<'_>) -> Option<Panel> {
+fn panel(cell: &CellRecords<'_>) -> Option<Panel> {
     let series = PARTIES.map(|(name, party)| Series {
         name: name.to_owned(),
-        look: Look::Line,
+        look: SeriesStyle::Line,
         points: (MOMENTS.iter().enumerate())
             .filter_map(|(place, (_, moment))| {
                 Some(Point::at(place as f64, median(cell, party, *moment)?))
@@ -129,7 +129,7 @@ mod tests {
             measured.garbler.connected_at_ms = Some(85.0);
             measured.garbler.output_ms = None;
         }
-        let cells = Cell::group(&rows);
+        let cells = CellRecords::group(&rows);
         let text = table(&cells, &["here".to_owned()]).csv();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[1], "here,garbler,85.0,86.0,87.0,88.0,284,-,286");
@@ -150,7 +150,7 @@ mod tests {
         let measured = rows[0].measured.as_mut().unwrap();
         measured.garbler.connected_at_ms = None;
         measured.evaluator.connected_at_ms = None;
-        let cells = Cell::group(&rows);
+        let cells = CellRecords::group(&rows);
         assert!(table(&cells, &["here".to_owned()]).is_empty());
         assert_eq!(figure(&cells), None);
     }
@@ -159,7 +159,7 @@ mod tests {
     fn the_cell_with_most_payload_stands_for_its_path() {
         let mut rows = [row("aes128", "eu-us", 1.0), row("mincut", "eu-us", 1.0)];
         rows[1].measured.as_mut().unwrap().payload_up_bytes *= 2;
-        let figure = figure(&Cell::group(&rows)).unwrap();
+        let figure = figure(&CellRecords::group(&rows)).unwrap();
         assert_eq!(figure.panels.len(), 1);
         assert_eq!(
             figure.panels[0].title,

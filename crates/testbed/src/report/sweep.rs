@@ -1,9 +1,9 @@
 //! Charts of a quantity against one condition of the path, with all other conditions equal.
 
 use super::{
-    Cell,
+    CellRecords,
     cells::key,
-    chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
+    chart::{Axis, Figure, Panel, Point, Scale, Series, SeriesStyle},
     tables::{MIB, cpu},
 };
 use crate::row::{Measured, Row};
@@ -144,7 +144,7 @@ const CYCLES: &str = "Cycles";
 
 /// Cells that differ only in the variable, in its order.
 struct Line<'a> {
-    cells: Vec<(f64, Cell<'a>)>,
+    cells: Vec<(f64, CellRecords<'a>)>,
     /// The circuit of the line.
     circuit: String,
     name: String,
@@ -152,7 +152,7 @@ struct Line<'a> {
 
 /// Draws run time against a variable. Each circuit has a panel. None if no rows vary it. The
 /// physical limit is also drawn, once for all lines of a panel that share it, as all transports do.
-pub(super) fn runtimes(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure> {
+pub(super) fn runtimes(cells: &[CellRecords<'_>], variable: &Variable) -> Option<Figure> {
     let lines = lines(cells, variable);
     let mut circuits: Vec<&str> = Vec::new();
     for line in &lines {
@@ -182,7 +182,7 @@ pub(super) fn runtimes(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure
             if !limits.iter().any(|limit| limit.name == name) {
                 limits.push(Series {
                     name,
-                    look: Look::Dashed,
+                    look: SeriesStyle::Dashed,
                     points,
                 });
             }
@@ -207,7 +207,7 @@ pub(super) fn runtimes(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure
 
 /// Draws the resources of runs against a variable. Each resource has a panel. None if no rows vary
 /// it.
-pub(super) fn resources(cells: &[Cell<'_>], variable: &Variable) -> Option<Figure> {
+pub(super) fn resources(cells: &[CellRecords<'_>], variable: &Variable) -> Option<Figure> {
     let mut lines = lines(cells, variable);
     for line in &mut lines {
         line.name = format!("{}, {}", line.circuit, line.name);
@@ -250,13 +250,13 @@ fn measured(line: &Line<'_>, quantity: &dyn Fn(&Measured, u64) -> Option<f64>) -
     });
     Series {
         name: line.name.clone(),
-        look: Look::Line,
+        look: SeriesStyle::Line,
         points: points.collect(),
     }
 }
 
 /// Returns the lines with at least two values of the variable and all other conditions equal.
-fn lines<'a>(cells: &[Cell<'a>], variable: &Variable) -> Vec<Line<'a>> {
+fn lines<'a>(cells: &[CellRecords<'a>], variable: &Variable) -> Vec<Line<'a>> {
     let mut groups: Vec<(String, Line<'a>)> = Vec::new();
     for cell in cells {
         let row = cell.conditions();
@@ -330,7 +330,7 @@ mod tests {
         ];
         rows.push(row("aes128", "eu-aus", 5.0));
         rows[5].transport = "quic".to_owned();
-        let figure = runtimes(&Cell::group(&rows), variable("rtt")).unwrap();
+        let figure = runtimes(&CellRecords::group(&rows), variable("rtt")).unwrap();
         assert_eq!(figure.panels.len(), 1);
         let panel = &figure.panels[0];
         let names: Vec<_> = panel
@@ -361,7 +361,7 @@ mod tests {
         batch.batch = 100;
         for (name, other) in [("loss", lossy), ("rate", slow), ("batch", batch)] {
             let rows = [base(), other];
-            let cells = Cell::group(&rows);
+            let cells = CellRecords::group(&rows);
             for other in VARIABLES {
                 let drawn = runtimes(&cells, &other).is_some();
                 assert_eq!(
@@ -389,7 +389,7 @@ mod tests {
             sized("10", 300, 30.0),
             row("aes128", "eu-us", 110.0),
         ];
-        let figure = runtimes(&Cell::group(&rows), variable("size")).unwrap();
+        let figure = runtimes(&CellRecords::group(&rows), variable("size")).unwrap();
         let panel = &figure.panels[0];
         assert_eq!((figure.panels.len(), panel.title.as_str()), (1, "sort"));
         let points: Vec<_> = (panel.series[0].points.iter())
@@ -401,7 +401,7 @@ mod tests {
     #[test]
     fn what_was_not_counted_has_no_panel() {
         let mut rows = [row("aes128", "eu-us", 1.0), row("aes128", "eu-aus", 1.0)];
-        let draw = |rows: &[Row]| resources(&Cell::group(rows), variable("rtt")).unwrap();
+        let draw = |rows: &[Row]| resources(&CellRecords::group(rows), variable("rtt")).unwrap();
         let figure = draw(&rows);
         assert!(
             figure.note.ends_with("no hardware counters"),
@@ -442,7 +442,7 @@ mod tests {
                 rows.push(row);
             }
         }
-        let cells = Cell::group(&rows);
+        let cells = CellRecords::group(&rows);
         let names: Vec<_> = lines(&cells, variable("rtt"))
             .into_iter()
             .map(|line| line.name)

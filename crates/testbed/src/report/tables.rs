@@ -1,7 +1,7 @@
 //! Tables of rows.
 
 use super::{
-    Cell, Table,
+    CellRecords, Table,
     cells::{congestion_control, counterpart, mbit},
     number, phases,
     published::{SCHEMES, SETTINGS, TABLE_3},
@@ -14,7 +14,7 @@ pub(super) const MIB: f64 = (1 << 20) as f64;
 /// Makes all tables for which the rows have data.
 #[must_use]
 pub fn tables(rows: &[Row]) -> Vec<(&'static str, Table)> {
-    let cells = Cell::group(rows);
+    let cells = CellRecords::group(rows);
     let all = [
         ("runtimes", runtimes(&cells)),
         ("phases", phases(&cells)),
@@ -32,7 +32,7 @@ pub fn tables(rows: &[Row]) -> Vec<(&'static str, Table)> {
 /// Makes a table of the median times of each cell, with the physical limit.
 #[must_use]
 pub fn summary(rows: &[Row]) -> Table {
-    let cells = Cell::group(rows);
+    let cells = CellRecords::group(rows);
     let mut table = Table::new(
         "Median times: total from the first packet to the output, run time from connected to the output, \
          and the physical limit of the run time",
@@ -60,7 +60,7 @@ pub fn summary(rows: &[Row]) -> Table {
 }
 
 /// Makes the table of times of all cells, with the physical limit.
-fn runtimes(cells: &[Cell<'_>]) -> Table {
+fn runtimes(cells: &[CellRecords<'_>]) -> Table {
     let mut table = Table::new(
         "Times: total from the first packet to the output, then the run time, from both parties being connected \
          to the output, and its physical limit",
@@ -106,7 +106,7 @@ fn runtimes(cells: &[Cell<'_>]) -> Table {
 }
 
 /// Makes the table of the evaluator's phases, by cell.
-fn phases(cells: &[Cell<'_>]) -> Table {
+fn phases(cells: &[CellRecords<'_>]) -> Table {
     let mut table = Table::new(
         "Phases of the evaluator, medians: the durations of connecting and of the handshake, and the other \
          moments counted from both parties being connected",
@@ -146,7 +146,7 @@ fn phases(cells: &[Cell<'_>]) -> Table {
 }
 
 /// Makes the table of the resources of runs, by cell. Columns without values are left out.
-fn resources(cells: &[Cell<'_>]) -> Table {
+fn resources(cells: &[CellRecords<'_>]) -> Table {
     type Quantity = fn(&Measured) -> Option<f64>;
     let quantities: [(&str, Quantity); 16] = [
         ("garbler CPU s", |run| Some(cpu(&run.garbler))),
@@ -227,7 +227,7 @@ fn billions(count: Option<u64>) -> Option<f64> {
 
 /// Makes the paper's Table 3 with our figures: TCP cells of the three preset scenarios with batch
 /// 1, with the rows' main congestion control and buffers.
-fn paper_table_3(cells: &[Cell<'_>]) -> Table {
+fn paper_table_3(cells: &[CellRecords<'_>]) -> Table {
     let mut table = Table::new(
         "Table 3 of Transputation (2020) and this reproduction: run time in ms, published and ours",
         [
@@ -327,8 +327,8 @@ fn environments(rows: &[Row]) -> Table {
 }
 
 /// Returns names for cells: circuit and scenario, and the properties that distinguish them.
-fn labels(cells: &[Cell<'_>]) -> Vec<String> {
-    let facets: Vec<_> = cells.iter().map(Cell::facets).collect();
+fn labels(cells: &[CellRecords<'_>]) -> Vec<String> {
+    let facets: Vec<_> = cells.iter().map(CellRecords::facets).collect();
     let always = ["circuit", "transport", "scheme", "scenario"];
     // The name of a scenario stands for its round-trip time, loss, rate and queue, unless two
     // scenarios of one name differ.
@@ -440,7 +440,7 @@ mod tests {
         let mut rows = vec![row("aes128", "eu-us", 1.0), row("aes128", "eu-us", 1.0)];
         rows[1].scenario.up.loss = 0.01;
         assert_eq!(
-            labels(&Cell::group(&rows)),
+            labels(&CellRecords::group(&rows)),
             [
                 "aes128, tcp, half-gates, loss 0 %, eu-us",
                 "aes128, tcp, half-gates, loss 1 %, eu-us"

@@ -4,9 +4,9 @@ use transpute_netem::lab::Timeline;
 use transpute_units::Bandwidth;
 
 use super::{
-    Cell,
+    CellRecords,
     cells::{congestion_control, place_name},
-    chart::{Axis, Figure, Look, Panel, Point, Scale, Series},
+    chart::{Axis, Figure, Panel, Point, Scale, Series, SeriesStyle},
 };
 
 /// Maximum number of points per direction, about the number of pixels of a chart.
@@ -17,7 +17,7 @@ const MAX_PANELS: usize = 6;
 
 /// Draws the rate of arriving bytes over the time of a run. Each transport, congestion control and
 /// scenario has a panel, for the run with the most payload. None if no row has a timeline.
-pub(super) fn timelines(cells: &[Cell<'_>]) -> Option<Figure> {
+pub(super) fn timelines(cells: &[CellRecords<'_>]) -> Option<Figure> {
     let mut chosen: Vec<(String, u64, Panel)> = Vec::new();
     for cell in cells {
         let row = cell.conditions();
@@ -61,7 +61,7 @@ fn panel(timeline: &Timeline, rate_mbit: Option<f64>) -> Panel {
     let step = Timeline::INTERVAL.as_secs_f64() * merged as f64;
     let trace = |name: &str, bytes: &[u64]| Series {
         name: name.to_owned(),
-        look: Look::Trace,
+        look: SeriesStyle::Trace,
         points: (bytes.chunks(merged).enumerate())
             .map(|(number, chunk)| {
                 let bytes = chunk.iter().map(|bytes| *bytes as f64).sum::<f64>();
@@ -77,7 +77,7 @@ fn panel(timeline: &Timeline, rate_mbit: Option<f64>) -> Panel {
     ];
     series.extend(rate_mbit.map(|rate| Series {
         name: "bottleneck".to_owned(),
-        look: Look::Dashed,
+        look: SeriesStyle::Dashed,
         points: vec![
             Point::at(0.0, rate),
             Point::at(length.div_ceil(merged) as f64 * step, rate),
@@ -147,7 +147,7 @@ mod tests {
             });
         }
         rows[4].measured.as_mut().unwrap().timeline = None;
-        let figure = timelines(&Cell::group(&rows)).unwrap();
+        let figure = timelines(&CellRecords::group(&rows)).unwrap();
         let titles: Vec<_> = figure
             .panels
             .iter()
@@ -160,6 +160,6 @@ mod tests {
                 "eu-aus, tcp, cubic: aes128 half-gates"
             ]
         );
-        assert_eq!(timelines(&Cell::group(&rows[4..])), None);
+        assert_eq!(timelines(&CellRecords::group(&rows[4..])), None);
     }
 }

@@ -13,7 +13,7 @@ use transpute_netem::{
 
 use super::error::RunError;
 use crate::{
-    measure::{Patience, Process},
+    measure::{Deadline, Process},
     perf,
     row::Environment,
 };
@@ -120,7 +120,7 @@ fn congestion_control(lab: &Lab) -> io::Result<String> {
 fn printed(command: Command, cancel: &AtomicBool) -> Result<String, RunError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let finished = Process::start(command)
-        .and_then(|process| process.finish(Patience::new(LIMIT, cancel)))
+        .and_then(|process| process.finish(Deadline::new(LIMIT, cancel)))
         .map_err(|error| {
             RunError::from_measure(error, |error| RunError::Tool {
                 program: program.clone(),

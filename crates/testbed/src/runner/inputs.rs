@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde::Deserialize;
 
 use super::error::RunError;
-use crate::measure::{Patience, Process};
+use crate::measure::{Deadline, Process};
 
 /// Time limit for generating a circuit, or for its plain evaluation.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -120,7 +120,7 @@ impl<'a> InputMaker<'a> {
             reason,
         };
         let finished = Process::start(command)
-            .and_then(|process| process.finish(Patience::new(LIMIT, cancel)))
+            .and_then(|process| process.finish(Deadline::new(LIMIT, cancel)))
             .map_err(|error| RunError::from_measure(error, |error| fail(error.to_string())))?;
         if !finished.status.success() {
             return Err(fail(finished.complaint().to_owned()));

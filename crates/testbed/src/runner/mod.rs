@@ -25,20 +25,20 @@ use std::{
 
 pub use error::RunError;
 pub use matrix::{AUTO, Cell, Matrix, Sweep};
-pub use options::{Options, Timelines};
+pub use options::{MatrixOptions, Timelines};
 
 use crate::row::{Environment, Row};
 use environment::Environments;
 use estimate::Estimate;
 use inputs::InputMaker;
-use repetition::Bench;
 pub(crate) use repetition::Identities;
+use repetition::MatrixRunner;
 use store::Store;
 use transpute_netem::scenario::Scenario;
 
 /// The progress of a matrix.
 #[derive(Debug)]
-pub struct Progress<'a, C = Cell, R = Row> {
+pub struct MatrixProgress<'a, C = Cell, R = Row> {
     /// Number of runs that have ended.
     pub done: u64,
     /// Number of runs without earlier results.
@@ -57,7 +57,7 @@ pub struct Progress<'a, C = Cell, R = Row> {
 
 /// The result of a matrix.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Summary {
+pub struct MatrixSummary {
     /// Number of measured runs.
     pub measured: u64,
     /// Number of failed runs. Their rows have the errors, and the next start repeats them.
@@ -86,10 +86,10 @@ pub fn environment_inside(scenario: &Scenario) -> Result<Environment, RunError> 
 /// error.
 pub fn run(
     matrix: &Matrix,
-    options: &Options,
+    options: &MatrixOptions,
     cancel: &AtomicBool,
-    report: impl FnMut(Progress<'_>) -> ControlFlow<()>,
-) -> Result<Summary, RunError> {
+    report: impl FnMut(MatrixProgress<'_>) -> ControlFlow<()>,
+) -> Result<MatrixSummary, RunError> {
     let cells = matrix.cells();
     if cells.is_empty() || matrix.repetitions == 0 {
         return Err(RunError::Empty(missing(matrix)));
@@ -118,10 +118,10 @@ pub fn rows_of(matrix: &Matrix, mut rows: Vec<Row>) -> Vec<Row> {
 pub fn run_cells(
     cells: &[Cell],
     repetitions: u32,
-    options: &Options,
+    options: &MatrixOptions,
     cancel: &AtomicBool,
-    report: impl FnMut(Progress<'_>) -> ControlFlow<()>,
-) -> Result<Summary, RunError> {
+    report: impl FnMut(MatrixProgress<'_>) -> ControlFlow<()>,
+) -> Result<MatrixSummary, RunError> {
     let mut store = Store::open(&options.results)?;
     let to_do = Series::new(
         cells,
@@ -132,7 +132,7 @@ pub fn run_cells(
         return to_do.run(cancel, report, |_, _| Err(RunError::Empty("what is to do")));
     }
     let work = WorkFolder::new(&options.results)?;
-    let mut bench = Bench {
+    let mut bench = MatrixRunner {
         options,
         cancel,
         environments: Environments::new(&options.binary, cancel)?,
@@ -204,19 +204,19 @@ impl<'a, C> Series<'a, C> {
     pub(crate) fn run<R>(
         self,
         cancel: &AtomicBool,
-        mut report: impl FnMut(Progress<'_, C, R>) -> ControlFlow<()>,
+        mut report: impl FnMut(MatrixProgress<'_, C, R>) -> ControlFlow<()>,
         mut run: impl FnMut(&C, u32) -> Result<(Ending, R), RunError>,
-    ) -> Result<Summary, RunError> {
-        let mut summary = Summary {
+    ) -> Result<MatrixSummary, RunError> {
+        let mut summary = MatrixSummary {
             skipped: self.skipped,
-            ..Summary::default()
+            ..MatrixSummary::default()
         };
         let total = self.runs.len() as u64;
         let mut error: Option<String> = None;
         let mut last = None;
         let mut estimate = Estimate::new(self.cells.len());
         for (index, &(repetition, cell)) in self.runs.iter().enumerate() {
-            let told = report(Progress {
+            let told = report(MatrixProgress {
                 done: index as u64,
                 total,
                 failed: summary.failed,
@@ -251,7 +251,7 @@ impl<'a, C> Series<'a, C> {
             }
         }
         // The result is ignored, because all runs have ended.
-        let _ = report(Progress {
+        let _ = report(MatrixProgress {
             done: total,
             total,
             failed: summary.failed,

@@ -6,7 +6,7 @@ use crate::live::Live;
 
 /// Options for the execution of a matrix.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct MatrixOptions {
     /// The `transpute` program of both parties.
     pub binary: PathBuf,
     /// The file to which rows are appended, one JSON object per line. Runs that have a result in it

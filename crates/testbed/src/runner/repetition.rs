@@ -20,14 +20,14 @@ use super::{
     error::RunError,
     inputs::{CircuitInputs, InputMaker},
     matrix::Cell,
-    options::{Options, Timelines},
+    options::{MatrixOptions, Timelines},
     party::{self, Keys, Report},
 };
 use crate::{
     flow::Flows,
     live::Live,
-    measure::{Finished, MeasureError, Patience, Process},
-    row::{Limit, Measured, ROW_FORMAT, Row},
+    measure::{Deadline, Finished, MeasureError, Process},
+    row::{Measured, PathLimit, ROW_FORMAT, Row},
 };
 
 /// Time limit for generating a key.
@@ -54,7 +54,7 @@ impl Identities {
                 reason,
             };
             let finished = Process::start(command)
-                .and_then(|process| process.finish(Patience::new(KEY_LIMIT, cancel)))
+                .and_then(|process| process.finish(Deadline::new(KEY_LIMIT, cancel)))
                 .map_err(|error| RunError::from_measure(error, |error| fail(error.to_string())))?;
             if !finished.status.success() {
                 return Err(fail(finished.complaint().to_owned()));
@@ -69,8 +69,8 @@ impl Identities {
 }
 
 /// The state that all runs of a matrix share.
-pub(super) struct Bench<'a> {
-    pub(super) options: &'a Options,
+pub(super) struct MatrixRunner<'a> {
+    pub(super) options: &'a MatrixOptions,
     pub(super) cancel: &'a AtomicBool,
     pub(super) environments: Environments,
     pub(super) identities: Identities,
@@ -91,7 +91,7 @@ impl From<RunError> for Stop {
     }
 }
 
-impl Bench<'_> {
+impl MatrixRunner<'_> {
     /// Executes one run.
     pub(super) fn run(&mut self, cell: &Cell, repetition: u32) -> Result<Row, RunError> {
         let inputs = self.inputs.inputs(&cell.circuit, self.cancel)?;
@@ -155,7 +155,7 @@ impl Bench<'_> {
         let limit = (cell.cut_off).map_or(self.options.timeout, |limit| {
             limit.min(self.options.timeout)
         });
-        let patience = Patience::new(limit, self.cancel);
+        let patience = Deadline::new(limit, self.cancel);
         let address = SocketAddr::new(lab.address(Side::A), PARTY_PORT).to_string();
         let start = |side, role, address: (&str, &str), inputs: &[String]| {
             let mut command = lab.command(side, &self.options.binary);
@@ -196,7 +196,7 @@ impl Bench<'_> {
         }
         let garbler = match &evaluator {
             Ok(evaluator) if evaluator.status.success() => garbler.finish(patience),
-            _ => garbler.finish(Patience::new(GRACE, self.cancel)),
+            _ => garbler.finish(Deadline::new(GRACE, self.cancel)),
         };
         let [up, down] = lab.counters();
         let parties = lab.party_traffic();
@@ -229,7 +229,7 @@ impl Bench<'_> {
                 payload_up_bytes as f64 / (runtime_ms.max(1e-3) / 1e3),
             )
             .megabits_per_second(),
-            limit: Limit::of(
+            limit: PathLimit::of(
                 &cell.scenario,
                 report.round_trips,
                 payload_up_bytes,

@@ -96,7 +96,7 @@ impl Part {
 
 /// A workload under path conditions, for which a transport is chosen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Case {
+pub struct SelectionCase {
     /// The path.
     pub scenario: Scenario,
     /// The circuit, as `transpute run --circuit` takes it.
@@ -107,7 +107,7 @@ pub struct Case {
     pub and_gates: u64,
 }
 
-impl Case {
+impl SelectionCase {
     /// Returns its part.
     #[must_use]
     pub fn part(&self) -> Part {
@@ -215,9 +215,9 @@ impl Case {
 mod tests {
     use super::*;
 
-    fn case(rtt_ms: f64, loss: f64, rate: f64, and_gates: u64) -> Case {
+    fn case(rtt_ms: f64, loss: f64, rate: f64, and_gates: u64) -> SelectionCase {
         let scenario = Scenario::named("eu-us").unwrap();
-        Case {
+        SelectionCase {
             scenario: scenario
                 .with_rtt_ms(rtt_ms)
                 .with_loss(loss)

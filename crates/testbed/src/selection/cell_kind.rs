@@ -6,7 +6,7 @@ use super::Conditions;
 
 /// Cells with a common property.
 #[derive(Clone, Copy)]
-pub struct Regime {
+pub struct CellKind {
     /// The property.
     pub dimension: &'static str,
     /// Its name in tables.
@@ -14,13 +14,13 @@ pub struct Regime {
     holds: fn(&Conditions<'_>) -> bool,
 }
 
-impl std::fmt::Debug for Regime {
+impl std::fmt::Debug for CellKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.dimension, self.name)
     }
 }
 
-impl Regime {
+impl CellKind {
     /// Returns whether a cell is of this kind.
     #[must_use]
     pub fn holds(&self, conditions: &Conditions<'_>) -> bool {
@@ -30,13 +30,13 @@ impl Regime {
 
 /// Returns all kinds. Every cell is of one kind in each dimension.
 #[must_use]
-pub fn regimes() -> &'static [Regime] {
-    macro_rules! regimes {
+pub fn cell_kinds() -> &'static [CellKind] {
+    macro_rules! cell_kinds {
         ($($dimension:literal: $($name:literal $holds:expr),+;)+) => {
-            &[$($(Regime { dimension: $dimension, name: $name, holds: $holds }),+),+]
+            &[$($(CellKind { dimension: $dimension, name: $name, holds: $holds }),+),+]
         };
     }
-    regimes! {
+    cell_kinds! {
         "round-trip time":
             "RTT below 5 ms" |cell| rtt(cell) < 5.0,
             "RTT 5 to 40 ms" |cell| (5.0..40.0).contains(&rtt(cell)),
@@ -115,9 +115,8 @@ mod tests {
                 round_trips: 1.0,
             };
             let mut kinds: HashMap<&str, usize> = HashMap::new();
-            for regime in regimes() {
-                *kinds.entry(regime.dimension).or_default() +=
-                    usize::from(regime.holds(&conditions));
+            for kind in cell_kinds() {
+                *kinds.entry(kind.dimension).or_default() += usize::from(kind.holds(&conditions));
             }
             assert!(kinds.values().all(|&kinds| kinds == 1), "{conditions:?}");
             assert_eq!(kinds.len(), 7);

@@ -10,7 +10,7 @@ pub const FAILED_MS: f64 = 60_000.0;
 
 /// The time of a transport in a cell: the median of its repetitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Time {
+pub enum RunTime {
     /// Milliseconds from the first packet to the evaluator's last output, with choosing, probing
     /// and connecting.
     Measured(f64),
@@ -20,7 +20,7 @@ pub enum Time {
     Failed,
 }
 
-impl Time {
+impl RunTime {
     /// Returns the time for comparisons, in milliseconds. If it was not
     /// [`Measured`](Self::Measured), it is a lower bound, or [`FAILED_MS`].
     #[must_use]
@@ -91,20 +91,20 @@ pub struct Conditions<'a> {
 
 /// A cell with the times of its transports.
 #[derive(Clone, Debug)]
-pub struct Contest<'a> {
+pub struct CellTimes<'a> {
     rows: Vec<&'a Row>,
-    times: Vec<(&'a str, Time)>,
+    times: Vec<(&'a str, RunTime)>,
 }
 
 /// Groups rows by conditions and summarizes each transport, in order of first appearance. A failed
 /// or cut-off run does not count if it was repeated with more success.
 #[must_use]
-pub fn contests(rows: &[Row]) -> Vec<Contest<'_>> {
-    let mut groups: Vec<Contest<'_>> = Vec::new();
+pub fn contests(rows: &[Row]) -> Vec<CellTimes<'_>> {
+    let mut groups: Vec<CellTimes<'_>> = Vec::new();
     for row in rows {
         match (groups.iter_mut()).find(|contest| is_same_cell(contest.rows[0], row)) {
             Some(contest) => contest.rows.push(row),
-            None => groups.push(Contest {
+            None => groups.push(CellTimes {
                 rows: vec![row],
                 times: Vec::new(),
             }),
@@ -117,7 +117,7 @@ pub fn contests(rows: &[Row]) -> Vec<Contest<'_>> {
                 names.push(&row.transport);
             }
         }
-        let time = |name: &str| Time::median(final_tries(&contest.rows, name));
+        let time = |name: &str| RunTime::median(final_tries(&contest.rows, name));
         contest.times = (names.into_iter())
             .filter_map(|name| Some((name, time(name)?)))
             .collect();
@@ -127,15 +127,15 @@ pub fn contests(rows: &[Row]) -> Vec<Contest<'_>> {
 
 /// Returns the times of a transport, one per repetition: the last measurement, or the last time
 /// without one.
-fn final_tries(rows: &[&Row], transport: &str) -> Vec<Time> {
-    let mut tries: Vec<(u32, Time)> = Vec::new();
+fn final_tries(rows: &[&Row], transport: &str) -> Vec<RunTime> {
+    let mut tries: Vec<(u32, RunTime)> = Vec::new();
     for row in rows.iter().filter(|row| row.transport == transport) {
-        let time = Time::of(row);
+        let time = RunTime::of(row);
         match tries
             .iter_mut()
             .find(|(number, _)| *number == row.repetition)
         {
-            Some((_, Time::Measured(_))) if !matches!(time, Time::Measured(_)) => {}
+            Some((_, RunTime::Measured(_))) if !matches!(time, RunTime::Measured(_)) => {}
             Some((_, known)) => *known = time,
             None => tries.push((row.repetition, time)),
         }
@@ -153,7 +153,7 @@ fn is_same_cell(one: &Row, other: &Row) -> bool {
 
 /// Keeps the contests in which all of these transports were run, and one of them was measured.
 #[must_use]
-pub fn complete<'a>(contests: Vec<Contest<'a>>, transports: &[&str]) -> Vec<Contest<'a>> {
+pub fn complete<'a>(contests: Vec<CellTimes<'a>>, transports: &[&str]) -> Vec<CellTimes<'a>> {
     (contests.into_iter())
         .filter(|contest| {
             transports.iter().all(|name| contest.time(name).is_some())
@@ -162,7 +162,7 @@ pub fn complete<'a>(contests: Vec<Contest<'a>>, transports: &[&str]) -> Vec<Cont
         .collect()
 }
 
-impl<'a> Contest<'a> {
+impl<'a> CellTimes<'a> {
     /// Returns its part.
     #[must_use]
     pub fn part(&self) -> Part {
@@ -197,7 +197,7 @@ impl<'a> Contest<'a> {
 
     /// Returns the time of a transport.
     #[must_use]
-    pub fn time(&self, transport: &str) -> Option<Time> {
+    pub fn time(&self, transport: &str) -> Option<RunTime> {
         let found = self.times.iter().find(|(name, _)| *name == transport)?;
         Some(found.1)
     }
@@ -209,7 +209,7 @@ impl<'a> Contest<'a> {
         (self.times.iter())
             .filter(|(name, _)| *name != AUTO || besides == Some(AUTO))
             .filter_map(|&(name, time)| match time {
-                Time::Measured(ms) => Some((name, ms)),
+                RunTime::Measured(ms) => Some((name, ms)),
                 _ => None,
             })
             .min_by(|(_, one), (_, other)| one.total_cmp(other))
@@ -233,30 +233,30 @@ pub(super) mod tests {
     use crate::report::fixture;
 
     /// Returns a row of a transport in a cell that is identified by its round-trip time.
-    pub(crate) fn row(rtt_ms: f64, transport: &str, repetition: u32, time: Time) -> Row {
+    pub(crate) fn row(rtt_ms: f64, transport: &str, repetition: u32, time: RunTime) -> Row {
         let mut row = fixture::row("aes128", "eu-us", 1.0);
         row.scenario = row.scenario.with_rtt_ms(rtt_ms);
         row.transport = transport.to_owned();
         row.repetition = repetition;
         match time {
-            Time::Measured(ms) => {
+            RunTime::Measured(ms) => {
                 if let Some(measured) = &mut row.measured {
                     measured.total_ms = ms;
                 }
             }
-            Time::AtLeast(ms) => {
+            RunTime::AtLeast(ms) => {
                 row.measured = None;
                 row.cut_off_ms = Some(ms);
             }
-            Time::Failed => row.measured = None,
+            RunTime::Failed => row.measured = None,
         }
         row
     }
 
     #[test]
     fn repetitions_make_a_median() {
-        use Time::{AtLeast, Failed, Measured};
-        let median = |times: &[Time]| Time::median(times.to_vec());
+        use RunTime::{AtLeast, Failed, Measured};
+        let median = |times: &[RunTime]| RunTime::median(times.to_vec());
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[Failed]), Some(Failed));
         assert_eq!(
@@ -276,19 +276,19 @@ pub(super) mod tests {
     #[test]
     fn cells_are_told_apart_and_tries_are_counted_once() {
         let rows = [
-            row(10.0, "tcp", 0, Time::Failed),
-            row(20.0, "tcp", 0, Time::Measured(50.0)),
-            row(10.0, "rudp", 0, Time::Measured(30.0)),
-            row(10.0, "auto", 0, Time::Measured(20.0)),
+            row(10.0, "tcp", 0, RunTime::Failed),
+            row(20.0, "tcp", 0, RunTime::Measured(50.0)),
+            row(10.0, "rudp", 0, RunTime::Measured(30.0)),
+            row(10.0, "auto", 0, RunTime::Measured(20.0)),
             // Repeated, with success.
-            row(10.0, "tcp", 0, Time::Measured(40.0)),
-            row(10.0, "tcp", 0, Time::Failed),
+            row(10.0, "tcp", 0, RunTime::Measured(40.0)),
+            row(10.0, "tcp", 0, RunTime::Failed),
         ];
         let contests = contests(&rows);
         assert_eq!(contests.len(), 2);
         let first = &contests[0];
         assert_eq!(first.candidates(), ["tcp", "rudp"]);
-        assert_eq!(first.time("tcp"), Some(Time::Measured(40.0)));
+        assert_eq!(first.time("tcp"), Some(RunTime::Measured(40.0)));
         assert_eq!(first.time("quic"), None);
         assert_eq!(first.best(None), Some(("rudp", 30.0)));
         assert_eq!(first.best(Some(AUTO)), Some(("auto", 20.0)));
@@ -300,8 +300,8 @@ pub(super) mod tests {
     #[test]
     fn a_cell_in_which_nothing_works_is_not_complete() {
         let rows = [
-            row(10.0, "tcp", 0, Time::AtLeast(60_000.0)),
-            row(10.0, "rudp", 0, Time::Failed),
+            row(10.0, "tcp", 0, RunTime::AtLeast(60_000.0)),
+            row(10.0, "rudp", 0, RunTime::Failed),
         ];
         let contests = contests(&rows);
         assert_eq!(contests[0].conditions(), None);

@@ -8,7 +8,7 @@ use transpute_netem::{
 };
 use transpute_units::Bandwidth;
 
-use super::{Case, MAX_LINE_SECONDS};
+use super::{MAX_LINE_SECONDS, SelectionCase};
 
 /// Ranges of the number of AND gates of all evaluations together.
 const SIZES: [Range<f64>; 5] = [1e3..1e4, 1e4..1e5, 1e5..1e6, 1e6..3e6, 3e6..1e7];
@@ -53,7 +53,7 @@ const AND_OF_CANDIDATES: u64 = 100_000;
 /// possibly left out: a large circuit on a slow line. One in ten is behind a firewall that drops
 /// UDP, one in five has one or two other flows on its path.
 #[must_use]
-pub fn draw(count: usize, seed: u64) -> Vec<Case> {
+pub fn draw(count: usize, seed: u64) -> Vec<SelectionCase> {
     let mut random = Random { seed, rolled: 0 };
     let mut cases = Vec::with_capacity(count);
     while cases.len() < count {
@@ -100,7 +100,7 @@ fn strata() -> impl Iterator<Item = Stratum> {
 }
 
 impl Stratum {
-    fn case(&self, number: usize, random: &mut Random) -> Case {
+    fn case(&self, number: usize, random: &mut Random) -> SelectionCase {
         let rtt_ms = rounded(random.within(&self.rtt));
         let rate_mbit = rounded(random.within(&self.rate));
         let loss = (self.loss.as_ref()).map_or(0.0, |range| rounded(random.within(range)));
@@ -123,7 +123,7 @@ impl Stratum {
             direction: CrossDirection::Up,
         });
         let (circuit, batch, and_gates) = workload(random.within(&self.size), random.chance());
-        Case {
+        SelectionCase {
             scenario: Scenario {
                 name: format!("cell-{number:03}"),
                 description: String::new(),
@@ -240,8 +240,9 @@ mod tests {
     fn every_beginning_is_a_sample_of_all() {
         let cases = draw(240, 1);
         for part in [&cases[..80], &cases[80..160], &cases[160..]] {
-            let count =
-                |wanted: &dyn Fn(&Case) -> bool| part.iter().filter(|case| wanted(case)).count();
+            let count = |wanted: &dyn Fn(&SelectionCase) -> bool| {
+                part.iter().filter(|case| wanted(case)).count()
+            };
             assert_eq!(count(&|case| case.scenario.blocks_udp()), 8);
             assert_eq!(count(&|case| case.scenario.cross_traffic.is_some()), 16);
             for range in SIZES {

@@ -1,8 +1,8 @@
 //! The cost of the choosers' choices.
 
 use super::{
-    Conditions, Contest, FAILED_MS, Judged, Part, Time, Workloads, bootstrap::interval_of_mean,
-    choosers::Picked,
+    CellTimes, Conditions, FAILED_MS, Judged, Part, RunTime, Workloads,
+    bootstrap::interval_of_mean, choosers::Picked,
 };
 
 /// The cost of a choice in a cell.
@@ -12,7 +12,7 @@ pub struct Verdict {
     pub chosen: Option<String>,
     /// The time of the choice. A chooser without an answer, or whose choice was not run, has
     /// failed.
-    pub time: Time,
+    pub time: RunTime,
     /// Time of the choice divided by the time of the best candidate, or by its own if that is
     /// smaller, so at least 1. A lower bound unless the choice was measured.
     pub regret: f64,
@@ -27,7 +27,7 @@ pub struct Verdicts<'a> {
     pub choosers: Vec<String>,
     /// Contests in which at least one transport was measured, with the verdicts in the order of
     /// choosers.
-    pub cells: Vec<(&'a Contest<'a>, Conditions<'a>, Vec<Verdict>)>,
+    pub cells: Vec<(&'a CellTimes<'a>, Conditions<'a>, Vec<Verdict>)>,
 }
 
 /// Lets every chooser choose in every contest. Contests without a measurement are left out.
@@ -35,7 +35,7 @@ pub struct Verdicts<'a> {
 /// choosers have no answer.
 #[must_use]
 pub fn judge<'a>(
-    contests: &'a [Contest<'a>],
+    contests: &'a [CellTimes<'a>],
     choosers: &[Judged],
     workloads: &Workloads,
 ) -> Verdicts<'a> {
@@ -58,14 +58,14 @@ pub fn judge<'a>(
     }
 }
 
-fn verdict(contest: &Contest<'_>, picked: Option<Picked>) -> Verdict {
+fn verdict(contest: &CellTimes<'_>, picked: Option<Picked>) -> Verdict {
     let chosen = picked.as_ref().map(|picked| picked.transport.as_str());
     let time = chosen
         .and_then(|name| contest.time(name))
-        .unwrap_or(Time::Failed);
+        .unwrap_or(RunTime::Failed);
     let predicted = picked.as_ref().and_then(|picked| picked.predicted_ms);
     let error = match (time, predicted) {
-        (Time::Measured(ms), Some(predicted)) => Some((predicted - ms).abs() / ms),
+        (RunTime::Measured(ms), Some(predicted)) => Some((predicted - ms).abs() / ms),
         _ => None,
     };
     let best = contest.best(chosen).map_or(FAILED_MS, |(_, ms)| ms);
@@ -79,7 +79,7 @@ fn verdict(contest: &Contest<'_>, picked: Option<Picked>) -> Verdict {
 
 /// The regret of a chooser over many cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
+pub struct RegretSummary {
     /// Number of cells.
     pub cells: usize,
     /// Number of cells in which the choice was cut off. Their regrets are lower bounds.
@@ -96,13 +96,13 @@ pub struct Summary {
     pub percentile_95: f64,
     /// The maximum.
     pub worst: f64,
-    /// The share of cells in which the regret is at most [`Summary::CLOSE`].
+    /// The share of cells in which the regret is at most [`RegretSummary::CLOSE`].
     pub close: f64,
     /// The errors that the predictions of half and of nine tenths of the cells do not exceed.
     pub errors: Option<[f64; 2]>,
 }
 
-impl Summary {
+impl RegretSummary {
     /// Maximum regret that counts as close to the best.
     pub const CLOSE: f64 = 1.15;
 
@@ -114,13 +114,13 @@ impl Summary {
         let (mut cut_off, mut failed, mut close) = (0, 0, 0);
         for verdict in verdicts {
             match verdict.time {
-                Time::Measured(_) => {}
-                Time::AtLeast(_) => cut_off += 1,
-                Time::Failed => failed += 1,
+                RunTime::Measured(_) => {}
+                RunTime::AtLeast(_) => cut_off += 1,
+                RunTime::Failed => failed += 1,
             }
             // A failed choice is never close, however slow the best was.
             let is_close = verdict.regret <= Self::CLOSE;
-            close += usize::from(is_close && matches!(verdict.time, Time::Measured(_)));
+            close += usize::from(is_close && matches!(verdict.time, RunTime::Measured(_)));
             regrets.push(verdict.regret);
             errors.extend(verdict.error);
         }
@@ -162,7 +162,7 @@ impl<'a> Verdicts<'a> {
     pub fn of_part(
         &self,
         part: Option<Part>,
-    ) -> impl Iterator<Item = &(&'a Contest<'a>, Conditions<'a>, Vec<Verdict>)> {
+    ) -> impl Iterator<Item = &(&'a CellTimes<'a>, Conditions<'a>, Vec<Verdict>)> {
         (self.cells.iter())
             .filter(move |(contest, ..)| part.is_none_or(|part| contest.part() == part))
     }
@@ -176,18 +176,18 @@ mod tests {
     #[test]
     fn regret_is_the_time_over_the_best() {
         let rows = [
-            row(10.0, "tcp", 0, Time::Measured(100.0)),
-            row(10.0, "rudp", 0, Time::Measured(50.0)),
-            row(10.0, "auto", 0, Time::Measured(40.0)),
-            row(20.0, "tcp", 0, Time::AtLeast(10_000.0)),
-            row(20.0, "rudp", 0, Time::Measured(100.0)),
-            row(20.0, "auto", 0, Time::Measured(110.0)),
-            row(30.0, "tcp", 0, Time::Measured(200.0)),
-            row(30.0, "rudp", 0, Time::Failed),
-            row(30.0, "auto", 0, Time::Measured(210.0)),
+            row(10.0, "tcp", 0, RunTime::Measured(100.0)),
+            row(10.0, "rudp", 0, RunTime::Measured(50.0)),
+            row(10.0, "auto", 0, RunTime::Measured(40.0)),
+            row(20.0, "tcp", 0, RunTime::AtLeast(10_000.0)),
+            row(20.0, "rudp", 0, RunTime::Measured(100.0)),
+            row(20.0, "auto", 0, RunTime::Measured(110.0)),
+            row(30.0, "tcp", 0, RunTime::Measured(200.0)),
+            row(30.0, "rudp", 0, RunTime::Failed),
+            row(30.0, "auto", 0, RunTime::Measured(210.0)),
             // There is nothing to compare with.
-            row(40.0, "tcp", 0, Time::Failed),
-            row(40.0, "rudp", 0, Time::Failed),
+            row(40.0, "tcp", 0, RunTime::Failed),
+            row(40.0, "rudp", 0, RunTime::Failed),
         ];
         let contests = contests(&rows);
         let choosers = ["tcp", "rudp", "auto"].map(Judged::always);
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!((off(1, "tcp"), off(2, "rudp")), (None, None));
 
         let summary = |chooser: usize| {
-            Summary::of(
+            RegretSummary::of(
                 verdicts
                     .cells
                     .iter()
@@ -241,24 +241,24 @@ mod tests {
         let verdicts: Vec<_> = (1..=20)
             .map(|regret| Verdict {
                 chosen: Some("tcp".to_owned()),
-                time: Time::Measured(1.0),
+                time: RunTime::Measured(1.0),
                 regret: f64::from(regret),
                 error: None,
             })
             .collect();
-        let summary = Summary::of(&verdicts).unwrap();
+        let summary = RegretSummary::of(&verdicts).unwrap();
         assert_eq!((summary.median, summary.percentile_95), (10.0, 19.0));
         assert_eq!((summary.mean, summary.worst), (10.5, 20.0));
-        assert_eq!(Summary::of(&[]), None);
+        assert_eq!(RegretSummary::of(&[]), None);
     }
 
     #[test]
     fn no_answer_is_a_failure() {
-        let rows = [row(10.0, "tcp", 0, Time::Measured(120_000.0))];
+        let rows = [row(10.0, "tcp", 0, RunTime::Measured(120_000.0))];
         let contests = contests(&rows);
         let choosers = [Judged::rule(), Judged::always("quic")];
         let verdicts = judge(&contests, &choosers, &Workloads::default());
-        let summary = Summary::of(&verdicts.cells[0].2).unwrap();
+        let summary = RegretSummary::of(&verdicts.cells[0].2).unwrap();
         // The best took two minutes, and still neither of the two is close to it.
         assert_eq!(
             (summary.failed, summary.close, summary.worst),

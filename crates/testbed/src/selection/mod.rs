@@ -3,12 +3,12 @@
 //!
 //! | item | content |
 //! | --- | --- |
-//! | [`draw`] | makes the [`Case`]s: workloads under path conditions, drawn by strata |
-//! | [`Case::runs`] | every transport in a case, for [`run_cells`](crate::runner::run_cells) |
+//! | [`draw`] | makes the [`SelectionCase`]s: workloads under path conditions, drawn by strata |
+//! | [`SelectionCase::runs`] | every transport in a case, for [`run_cells`](crate::runner::run_cells) |
 //! | [`contests`] | the times of each transport in each cell, from rows |
 //! | [`Judged`] | choosers, which pick one of the transports of a contest |
 //! | [`samples()`] | rows as samples for the model of `transpute_select` |
-//! | [`judge`], [`Summary`] | the regret of choosers: time of their choice divided by the time of the best |
+//! | [`judge`], [`RegretSummary`] | the regret of choosers: time of their choice divided by the time of the best |
 //!
 //! ```
 //! use transpute_testbed::selection::{Judged, Part, Workloads, contests, judge, tables};
@@ -23,22 +23,22 @@
 
 mod bootstrap;
 mod case;
+mod cell_kind;
 mod choosers;
 mod contest;
 mod draw;
 mod judge;
 mod probing;
-mod regime;
 mod samples;
 pub mod tables;
 
-pub use case::{Case, DEFAULT_CUT_OFF, MAX_LINE_SECONDS, Part};
+pub use case::{DEFAULT_CUT_OFF, MAX_LINE_SECONDS, Part, SelectionCase};
+pub use cell_kind::{CellKind, cell_kinds};
 pub use choosers::Judged;
-pub use contest::{Conditions, Contest, FAILED_MS, Time, complete, contests};
+pub use contest::{CellTimes, Conditions, FAILED_MS, RunTime, complete, contests};
 pub use draw::draw;
-pub use judge::{Summary, Verdict, Verdicts, judge};
+pub use judge::{RegretSummary, Verdict, Verdicts, judge};
 pub use probing::probing;
-pub use regime::{Regime, regimes};
 pub use samples::{Workloads, samples};
 
 pub use crate::runner::AUTO;

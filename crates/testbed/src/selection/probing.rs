@@ -1,6 +1,6 @@
 //! Errors of `auto`'s own predictions, and the time of its measurement of the path.
 
-use super::{AUTO, Contest, Part, Time, Verdicts, judge::nearest_rank};
+use super::{AUTO, CellTimes, Part, RunTime, Verdicts, judge::nearest_rank};
 use crate::{report::Table, row::Measured};
 use transpute_select::Spec;
 
@@ -84,7 +84,7 @@ pub fn probing(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
 }
 
 impl Probing {
-    fn of(contest: &Contest<'_>, measured: &Measured, rtt_ms: f64) -> Option<Self> {
+    fn of(contest: &CellTimes<'_>, measured: &Measured, rtt_ms: f64) -> Option<Self> {
         let (chosen, selection) = (measured.chosen.as_deref()?, measured.selection.as_ref()?);
         let total_ms = measured.total_ms;
         let predicted_ms = selection.predicted_s * 1e3;
@@ -99,7 +99,7 @@ impl Probing {
             waited: waited_ms / total_ms,
             waited_round_trips: waited_ms / rtt_ms,
             beside_named: match named {
-                Some(Time::Measured(ms)) => Some(total_ms / ms),
+                Some(RunTime::Measured(ms)) => Some(total_ms / ms),
                 _ => None,
             },
         })
@@ -114,7 +114,7 @@ fn set_up(transport: &str) -> f64 {
     profile.map_or(2.0, |profile| f64::from(profile.setup_round_trips))
 }
 
-fn with_default(transport: &str, contest: &Contest<'_>) -> String {
+fn with_default(transport: &str, contest: &CellTimes<'_>) -> String {
     let default = (contest.conditions())
         .map(|conditions| conditions.environment.congestion_control.clone())
         .unwrap_or_default();
@@ -130,9 +130,9 @@ mod tests {
     #[test]
     fn predictions_and_waiting_are_told_apart_by_size() {
         let mut rows = vec![
-            row(100.0, "quic", 0, Time::Measured(400.0)),
-            row(100.0, "rudp", 0, Time::Measured(500.0)),
-            row(100.0, "auto", 0, Time::Measured(500.0)),
+            row(100.0, "quic", 0, RunTime::Measured(400.0)),
+            row(100.0, "rudp", 0, RunTime::Measured(500.0)),
+            row(100.0, "auto", 0, RunTime::Measured(500.0)),
         ];
         assert!(probing(&judge(&contests(&rows), &[], &Workloads::default()), None).is_empty());
         let measured = rows[2].measured.as_mut().unwrap();

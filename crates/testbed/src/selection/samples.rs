@@ -178,7 +178,7 @@ fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
 #[cfg(test)]
 pub(crate) mod tests {
     use transpute_netem::scenario::Scenario;
-    use transpute_select::Udp;
+    use transpute_select::UdpStatus;
 
     use super::*;
     use crate::row::Environment;
@@ -262,7 +262,7 @@ pub(crate) mod tests {
         rows[2].measured = None;
         assert_eq!(sampled(&rows), [("tcp".to_owned(), 0.5, false)]);
         let path = path_of(&blocked, None).unwrap();
-        assert_eq!(path.udp, Udp::Blocked);
+        assert_eq!(path.udp, UdpStatus::Blocked);
     }
 
     #[test]

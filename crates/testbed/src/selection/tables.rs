@@ -1,8 +1,8 @@
 //! Tables of regrets.
 
 use super::{
-    Contest, Part, Summary, Time, Verdict, Verdicts, bootstrap::interval_of_mean, regime::queue,
-    regimes,
+    CellTimes, Part, RegretSummary, RunTime, Verdict, Verdicts, bootstrap::interval_of_mean,
+    cell_kind::queue, cell_kinds,
 };
 use crate::report::{Table, number};
 
@@ -29,7 +29,7 @@ pub fn overall(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
     );
     for (index, name) in verdicts.choosers.iter().enumerate() {
         let cells = verdicts.of_part(part);
-        let Some(summary) = Summary::of(cells.map(|(.., verdicts)| &verdicts[index])) else {
+        let Some(summary) = RegretSummary::of(cells.map(|(.., verdicts)| &verdicts[index])) else {
             continue;
         };
         let at_least = |value| marked(value, &summary);
@@ -85,7 +85,7 @@ pub fn differences(verdicts: &Verdicts<'_>, part: Option<Part>, baseline: &str) 
 
 /// Makes the table of the mean regret and the 95th percentile of every chooser, by kind of cell.
 #[must_use]
-pub fn by_regime(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
+pub fn by_cell_kind(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
     let which = part.map_or("all", Part::name);
     let headers = ["kind of cell", "cells"]
         .into_iter()
@@ -94,18 +94,18 @@ pub fn by_regime(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
         &format!("Regret by kind of cell, {which} cells: mean, and what 95 % do not exceed"),
         headers,
     );
-    for regime in regimes() {
+    for kind in cell_kinds() {
         let summaries: Vec<_> = (0..verdicts.choosers.len())
             .map(|index| {
                 let cells = verdicts.of_part(part);
-                let held = cells.filter(|(_, conditions, _)| regime.holds(conditions));
-                Summary::of(held.map(|(.., verdicts)| &verdicts[index]))
+                let held = cells.filter(|(_, conditions, _)| kind.holds(conditions));
+                RegretSummary::of(held.map(|(.., verdicts)| &verdicts[index]))
             })
             .collect();
         let Some(Some(first)) = summaries.first() else {
             continue;
         };
-        let lead = [regime.name.to_owned(), first.cells.to_string()];
+        let lead = [kind.name.to_owned(), first.cells.to_string()];
         let regrets = summaries.iter().map(|summary| match summary {
             Some(summary) => format!(
                 "{}, {}",
@@ -148,8 +148,8 @@ pub fn winners(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
         );
     };
     push("all", &|_| true);
-    for regime in regimes() {
-        push(regime.name, &|conditions| regime.holds(conditions));
+    for kind in cell_kinds() {
+        push(kind.name, &|conditions| kind.holds(conditions));
     }
     table
 }
@@ -173,18 +173,18 @@ pub fn regrets(verdicts: &Verdicts<'_>) -> Table {
     ];
     let mut table = Table::new("Regret by part, kind of cell and chooser", headers);
     for part in [None, Some(Part::Fit), Some(Part::Unseen)] {
-        for regime in std::iter::once(None).chain(regimes().iter().map(Some)) {
+        for kind in std::iter::once(None).chain(cell_kinds().iter().map(Some)) {
             for (index, chooser) in verdicts.choosers.iter().enumerate() {
-                let held = (verdicts.of_part(part)).filter(|(_, conditions, _)| {
-                    regime.is_none_or(|regime| regime.holds(conditions))
-                });
-                let Some(summary) = Summary::of(held.map(|(.., verdicts)| &verdicts[index])) else {
+                let held = (verdicts.of_part(part))
+                    .filter(|(_, conditions, _)| kind.is_none_or(|kind| kind.holds(conditions)));
+                let Some(summary) = RegretSummary::of(held.map(|(.., verdicts)| &verdicts[index]))
+                else {
                     continue;
                 };
                 table.push([
                     part.map_or("all", Part::name).to_owned(),
-                    regime.map_or("all", |regime| regime.dimension).to_owned(),
-                    regime.map_or("all", |regime| regime.name).to_owned(),
+                    kind.map_or("all", |kind| kind.dimension).to_owned(),
+                    kind.map_or("all", |kind| kind.name).to_owned(),
                     chooser.clone(),
                     summary.cells.to_string(),
                     summary.cut_off.to_string(),
@@ -294,17 +294,17 @@ fn candidates<'a>(verdicts: &Verdicts<'a>) -> Vec<&'a str> {
     names
 }
 
-fn time(contest: &Contest<'_>, transport: &str) -> String {
+fn time(contest: &CellTimes<'_>, transport: &str) -> String {
     match contest.time(transport) {
-        Some(Time::Measured(ms)) => format!("{ms:.1}"),
-        Some(Time::AtLeast(ms)) => format!(">{ms:.1}"),
-        Some(Time::Failed) => "failed".to_owned(),
+        Some(RunTime::Measured(ms)) => format!("{ms:.1}"),
+        Some(RunTime::AtLeast(ms)) => format!(">{ms:.1}"),
+        Some(RunTime::Failed) => "failed".to_owned(),
         None => String::new(),
     }
 }
 
 fn regret(verdict: &Verdict) -> String {
-    let bound = if matches!(verdict.time, Time::Measured(_)) {
+    let bound = if matches!(verdict.time, RunTime::Measured(_)) {
         ""
     } else {
         ">"
@@ -326,7 +326,7 @@ fn interval(interval: Option<(f64, f64)>) -> String {
 }
 
 /// Formats a regret, with a mark if it is a lower bound.
-fn marked(value: f64, summary: &Summary) -> String {
+fn marked(value: f64, summary: &RegretSummary) -> String {
     let bound = if summary.is_bound() { "≥ " } else { "" };
     format!("{bound}{}", decimals(value))
 }
@@ -343,10 +343,10 @@ mod tests {
     #[test]
     fn tables_have_what_was_judged() {
         let mut rows = vec![
-            row(10.0, "tcp", 0, Time::Measured(100.0)),
-            row(10.0, "rudp", 0, Time::Measured(50.0)),
-            row(200.0, "tcp", 0, Time::AtLeast(10_000.0)),
-            row(200.0, "rudp", 0, Time::Measured(100.0)),
+            row(10.0, "tcp", 0, RunTime::Measured(100.0)),
+            row(10.0, "rudp", 0, RunTime::Measured(50.0)),
+            row(200.0, "tcp", 0, RunTime::AtLeast(10_000.0)),
+            row(200.0, "rudp", 0, RunTime::Measured(100.0)),
         ];
         for row in &mut rows[2..] {
             row.scenario.up.loss = 0.02;
@@ -368,12 +368,12 @@ mod tests {
             "chooser,cells,mean,its 95 % interval\r\nalways tcp,2,+50.000,1.000 to 99.000\r\n"
         );
         assert!(differences(&verdicts, None, "nobody").is_empty());
-        let regimes = by_regime(&verdicts, None).csv();
+        let cell_kinds = by_cell_kind(&verdicts, None).csv();
         assert!(
-            regimes.contains("loss from 1 %,1,\"≥ 100, 100\",\"1.00, 1.00\"\r\n"),
-            "{regimes}"
+            cell_kinds.contains("loss from 1 %,1,\"≥ 100, 100\",\"1.00, 1.00\"\r\n"),
+            "{cell_kinds}"
         );
-        assert!(!regimes.contains("UDP blocked"), "{regimes}");
+        assert!(!cell_kinds.contains("UDP blocked"), "{cell_kinds}");
         let winners = winners(&verdicts, None).csv();
         assert!(
             winners.starts_with("kind of cell,cells,tcp,rudp\r\nall,2,0,2\r\n"),

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     BindError, HandshakeError, Link, PathSample, TransportError,
-    link::{Bare, LinkReader, LinkWriter},
+    link::{LinkHalves, LinkReader, LinkWriter},
     rudp::UdpPort,
     security::Security,
 };
@@ -179,7 +179,7 @@ pub(crate) trait Connection: Send {
 
 /// A connection that becomes the link of one transport.
 pub(crate) struct Established {
-    bare: Bare<LinkReader, LinkWriter>,
+    bare: LinkHalves<LinkReader, LinkWriter>,
     transport: &'static str,
     /// The listener uses the transport by its name and expects no choice.
     is_named: bool,
@@ -187,13 +187,13 @@ pub(crate) struct Established {
 
 impl Established {
     /// `agreed` is the name that both sides agreed on by ALPN.
-    pub(crate) fn new<R, W>(bare: Bare<R, W>, transport: &'static str, agreed: &str) -> Self
+    pub(crate) fn new<R, W>(bare: LinkHalves<R, W>, transport: &'static str, agreed: &str) -> Self
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
         Self {
-            bare: Bare {
+            bare: LinkHalves {
                 reader: Box::new(bare.reader),
                 writer: Box::new(bare.writer),
                 info: bare.info,
@@ -210,7 +210,7 @@ impl Established {
             return Ok(self.bare.link());
         }
         message::send(&mut self.bare.reader, &mut self.bare.writer, choice).await?;
-        let Bare {
+        let LinkHalves {
             reader,
             writer,
             info,
@@ -286,7 +286,7 @@ pub(crate) trait PortListener: Send {
 /// Waits until the peer chooses a connection that can become the link of one transport. The peer
 /// may have agreed on that transport by its name.
 pub(crate) async fn picked<R, W>(
-    mut bare: Bare<R, W>,
+    mut bare: LinkHalves<R, W>,
     transport: &'static str,
     agreed: &str,
     timeout: Duration,

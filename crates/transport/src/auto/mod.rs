@@ -53,7 +53,7 @@ pub use self::{
     offer::Offer,
     options::AutoOptions,
     pick::{Accepted, Pick},
-    policy::{Attempt, Policy, Progress, Stage},
+    policy::{Attempt, Policy, RaceProgress, Stage},
     race::{Won, probe, probe_among, race, race_among},
 };
 

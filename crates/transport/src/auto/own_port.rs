@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     HandshakeError, Link, LinkReader, LinkStats, LinkWriter, Listener, PathProbe, PathSample,
-    Transport, TransportError, link::Bare, security::Security,
+    Transport, TransportError, link::LinkHalves, security::Security,
 };
 
 /// Maximum number of links that wait for a choice, like handshakes of the TCP transport.
@@ -137,10 +137,10 @@ fn check(link: &Link, security: &Security) -> Result<(), TransportError> {
 }
 
 /// Splits a link, to exchange messages with the peer before it is returned to the user.
-fn bare(link: Link) -> Bare<LinkReader, LinkWriter> {
+fn bare(link: Link) -> LinkHalves<LinkReader, LinkWriter> {
     let (info, probe) = (link.info().clone(), Arc::new(Counted(link.stats())));
     let (reader, writer) = link.into_parts();
-    Bare {
+    LinkHalves {
         reader,
         writer,
         info,

@@ -1,7 +1,7 @@
 //! The interface between a race of transports and the policy that ends it.
 //!
 //! A race opens one connection of each kind and reports their state and measurements as
-//! [`Progress`]. After each report, the [`Policy`] either chooses the transport that becomes the
+//! [`RaceProgress`]. After each report, the [`Policy`] either chooses the transport that becomes the
 //! link, or lets the race continue.
 
 use std::{sync::Arc, time::Duration};
@@ -33,7 +33,7 @@ pub enum Stage {
 /// The progress of a race.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Progress {
+pub struct RaceProgress {
     /// Time since the race began.
     pub elapsed: Duration,
     /// Duration of the handshake of TCP, one round trip, after the listener's machine has answered.
@@ -62,7 +62,7 @@ pub trait Policy: Send + Sync {
     /// `None` and no handshake is pending any more, the race takes one of the established
     /// connections: that with the fewest round trips of set-up, and of these the one that has
     /// measured the path.
-    fn decide(&self, progress: &Progress) -> Option<Pick>;
+    fn decide(&self, progress: &RaceProgress) -> Option<Pick>;
 }
 
 impl Stage {
@@ -111,7 +111,7 @@ impl Attempt {
     }
 }
 
-impl Progress {
+impl RaceProgress {
     /// Returns the progress of a race that has not started, between the transports of a registry.
     /// For tests of a policy.
     #[must_use]

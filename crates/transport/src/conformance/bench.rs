@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{
-    Mode, Options,
+    ConformanceOptions, Mode,
     pattern::{Pattern, Sizes},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 pub(super) struct Bench<'a> {
     pub(super) transport: &'a dyn Transport,
     pub(super) mode: Mode,
-    pub(super) options: &'a Options,
+    pub(super) options: &'a ConformanceOptions,
     pub(super) listening: Arc<Identity>,
     pub(super) connecting: Arc<Identity>,
     pub(super) stranger: Arc<Identity>,
@@ -35,7 +35,7 @@ impl<'a> Bench<'a> {
     pub(super) fn new(
         transport: &'a dyn Transport,
         mode: Mode,
-        options: &'a Options,
+        options: &'a ConformanceOptions,
     ) -> Result<Self, String> {
         let identity = || {
             Identity::generate()

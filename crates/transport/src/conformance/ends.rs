@@ -31,7 +31,7 @@ enum Finish {
 /// before or after.
 pub(super) async fn graceful_close(bench: &Bench<'_>) -> Result<(), String> {
     /// Long enough for the link to fill up.
-    const LATE: Duration = Duration::from_millis(100);
+    const SETTLE_TIME: Duration = Duration::from_millis(100);
     let length = bench.options.payload;
     let mut listener = bench.listen().await?;
     let cases = [true, false].map(|accepting_side_sends| {
@@ -55,7 +55,7 @@ pub(super) async fn graceful_close(bench: &Bench<'_>) -> Result<(), String> {
             if other_finishes == Some(Finish::First) {
                 finish(&mut writer).await?;
             }
-            tokio::time::sleep(LATE).await;
+            tokio::time::sleep(SETTLE_TIME).await;
             if other_finishes == Some(Finish::Late) {
                 finish(&mut writer).await?;
             }
@@ -85,7 +85,10 @@ pub(super) async fn graceful_close(bench: &Bench<'_>) -> Result<(), String> {
         };
         try_join!(bench.send_all(&mut writer, 5, 10_000, 1000), hear).map(drop)
     };
-    try_join!(party(accepted, Duration::ZERO), party(connected, LATE))?;
+    try_join!(
+        party(accepted, Duration::ZERO),
+        party(connected, SETTLE_TIME)
+    )?;
     Ok(())
 }
 

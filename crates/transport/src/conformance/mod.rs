@@ -43,7 +43,7 @@ use crate::Transport;
 /// The options of the checks.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Options {
+pub struct ConformanceOptions {
     /// Address to listen on. One listener exists at a time, so a fixed port is possible. Default:
     /// `127.0.0.1:0`.
     pub address: String,
@@ -66,7 +66,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-impl Default for Options {
+impl Default for ConformanceOptions {
     fn default() -> Self {
         Self {
             address: "127.0.0.1:0".into(),
@@ -113,7 +113,7 @@ pub enum Port {
 
 /// The results of all checks.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct ConformanceReport {
     /// Name of the transport.
     pub transport: &'static str,
     /// One entry per check, in order of execution.
@@ -136,7 +136,7 @@ pub struct CheckReport {
 #[error("the transport does not conform\n{report}")]
 pub struct ConformanceError {
     /// All checks, passed and failed.
-    pub report: Report,
+    pub report: ConformanceReport,
 }
 
 /// Runs every check that applies, also after a failure.
@@ -148,8 +148,8 @@ pub struct ConformanceError {
 /// [`ConformanceError`] with the full report if any check failed.
 pub async fn run(
     transport: &dyn Transport,
-    options: &Options,
-) -> Result<Report, Box<ConformanceError>> {
+    options: &ConformanceOptions,
+) -> Result<ConformanceReport, Box<ConformanceError>> {
     let mut checks = Vec::new();
     for &mode in &options.modes {
         for &check in Check::ALL {
@@ -178,7 +178,7 @@ pub async fn run(
             });
         }
     }
-    let report = Report {
+    let report = ConformanceReport {
         transport: transport.name(),
         checks,
     };
@@ -189,14 +189,14 @@ pub async fn run(
     }
 }
 
-impl Report {
+impl ConformanceReport {
     /// Iterates over the checks that failed.
     pub fn failures(&self) -> impl Iterator<Item = &CheckReport> {
         self.checks.iter().filter(|check| check.failure.is_some())
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ConformanceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let failed = self.failures().count();
         writeln!(
@@ -295,7 +295,7 @@ impl Check {
         }
     }
 
-    fn applies(self, mode: Mode, options: &Options) -> bool {
+    fn applies(self, mode: Mode, options: &ConformanceOptions) -> bool {
         match self {
             Self::WrongPinByConnector | Self::WrongPinByListener => mode == Mode::Tls,
             Self::SecurityMismatch => options.modes.iter().any(|&other| other != mode),

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     Fingerprint, HandshakeError, LinkInfo, LinkTimings, PROTOCOL, Security, TransportError,
-    UNPINNED_PROTOCOL, identity::find_message, link::Bare, tls,
+    UNPINNED_PROTOCOL, identity::find_message, link::LinkHalves, tls,
 };
 
 /// The properties of a connection before the handshake.
@@ -40,7 +40,7 @@ pub(super) struct Context {
 
 /// A connection to an authenticated peer.
 pub(crate) struct Authenticated {
-    pub(crate) bare: Bare<Reader, Writer>,
+    pub(crate) bare: LinkHalves<Reader, Writer>,
     /// The message in the peer's certificate, if it has one.
     pub(crate) message: Option<Vec<u8>>,
     /// The transport that ALPN selected: `quic` or `auto`.

@@ -10,7 +10,7 @@ use noq::Connection;
 use super::{
     connection::Shared, options::QuicDriver, rate_cache::CachedLink, reader::Reader, writer::Writer,
 };
-use crate::{LinkInfo, PathProbe, PathSample, TransportError, link::Bare};
+use crate::{LinkInfo, PathProbe, PathSample, TransportError, link::LinkHalves};
 
 /// Makes a future link of an authenticated connection, with `streams` streams for sending. It
 /// starts at the remembered rate of the peer.
@@ -19,7 +19,7 @@ pub(super) fn bare(
     (streams, driver): (u16, QuicDriver),
     info: LinkInfo,
     cached: Option<CachedLink>,
-) -> Result<Bare<Reader, Writer>, TransportError> {
+) -> Result<LinkHalves<Reader, Writer>, TransportError> {
     let shared = Arc::new(Shared::new(connection, cached, driver));
     let probe = Arc::new(QuicProbe {
         shared: Arc::downgrade(&shared),
@@ -27,7 +27,7 @@ pub(super) fn bare(
     });
     let writer = Writer::new(Arc::clone(&shared), streams)?;
     let reader = Reader::new(shared);
-    Ok(Bare {
+    Ok(LinkHalves {
         reader,
         writer,
         info,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustls::ClientConfig;
-use transpute_rudp::Connection;
+use transpute_rudp::RudpConnection;
 
 use super::{
     RudpOptions,
@@ -20,12 +20,12 @@ use super::{
 };
 use crate::{
     ConnectError, HandshakeError, LinkInfo, LinkTimings, PathSample, Security, StreamError,
-    TransportError, link::Bare, tcp::address,
+    TransportError, link::LinkHalves, tcp::address,
 };
 
 /// A connection to an authenticated peer.
 pub(crate) struct Authenticated {
-    pub(crate) bare: Bare<Reader, Writer>,
+    pub(crate) bare: LinkHalves<Reader, Writer>,
     /// The listener's message to every connector, if it has one.
     pub(crate) message: Option<Vec<u8>>,
     /// The transport that both sides use: `rudp`, `udp` or `auto`.
@@ -180,15 +180,16 @@ async fn try_connect(
     let outcome = Outcome::default();
     let config = options.config(super::is_repaired(name), peer.ip());
     let tls = |parameters: &[u8]| credentials.begin(parameters, &outcome);
-    let connection = Connection::connect(peer, config, endpoint.served.now(), &rand::random(), tls)
-        .ok_or_else(|| {
-            let refused = || {
-                TransportError::Handshake(HandshakeError::Tls {
-                    detail: "the cryptographic library refuses to begin".into(),
-                })
-            };
-            outcome.error().unwrap_or_else(refused)
-        })?;
+    let connection =
+        RudpConnection::connect(peer, config, endpoint.served.now(), &rand::random(), tls)
+            .ok_or_else(|| {
+                let refused = || {
+                    TransportError::Handshake(HandshakeError::Tls {
+                        detail: "the cryptographic library refuses to begin".into(),
+                    })
+                };
+                outcome.error().unwrap_or_else(refused)
+            })?;
     let control = options.control.name();
     let shared = Arc::new(Shared::new(connection, endpoint.hold(), None, control));
     if !options.probes() {

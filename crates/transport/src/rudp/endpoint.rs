@@ -231,7 +231,7 @@ impl Drop for Listening {
 mod tests {
     use std::net::UdpSocket;
 
-    use transpute_rudp::{Config, Connection, PlaintextTls, Tls};
+    use transpute_rudp::{PlaintextTls, RudpConfig, RudpConnection, Tls};
 
     use super::*;
 
@@ -248,7 +248,8 @@ mod tests {
             Some(Box::new(tls) as Box<dyn Tls>)
         };
         let now = endpoint.served.now();
-        let connection = Connection::connect(peer, Config::default(), now, &[1; 32], tls).unwrap();
+        let connection =
+            RudpConnection::connect(peer, RudpConfig::default(), now, &[1; 32], tls).unwrap();
         let link = Arc::new(Shared::new(connection, endpoint.hold(), None, "bbr"));
         endpoint.add_sole(&link);
         link.abandon();

@@ -14,7 +14,7 @@ use super::{
     ending::Broken,
     link::{Shared, Wakes},
 };
-use crate::{LinkInfo, PathProbe, PathSample, StreamError, TransportError, link::Bare};
+use crate::{LinkInfo, PathProbe, PathSample, StreamError, TransportError, link::LinkHalves};
 
 /// Number of bytes that are sent without waiting for a flush.
 const EAGER: usize = 32 << 10;
@@ -39,8 +39,8 @@ impl Open {
     }
 
     /// Converts it to a future link.
-    pub(super) fn bare(self, info: LinkInfo) -> Bare<Reader, Writer> {
-        Bare {
+    pub(super) fn bare(self, info: LinkInfo) -> LinkHalves<Reader, Writer> {
+        LinkHalves {
             probe: Arc::new(RudpProbe {
                 shared: Arc::downgrade(&self.shared),
                 last_sample: self.shared.last_sample(),

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use transpute_rudp::{Connection, Event, Id, Time, Transmit};
+use transpute_rudp::{Id, RudpConnection, RudpEvent, Time, Transmit};
 
 use super::{
     ending::{Broken, DROPPED, Ending},
@@ -45,7 +45,7 @@ pub(super) enum Wait {
 
 /// The state behind the lock.
 pub(super) struct State {
-    pub(super) connection: Connection,
+    pub(super) connection: RudpConnection,
     /// Name of the rate controller.
     control: &'static str,
     /// Buffer of new packets, with those that the socket has not accepted.
@@ -86,7 +86,7 @@ const TRAIN_TIMEOUT: Duration = Duration::from_millis(400);
 
 impl Shared {
     pub(super) fn new(
-        connection: Connection,
+        connection: RudpConnection,
         hold: Hold,
         from: Option<IpAddr>,
         control: &'static str,
@@ -306,7 +306,7 @@ impl State {
             min_rtt: known(stats.min_rtt),
             delivery_rate,
             delivery_rate_app_limited: delivery_rate
-                .map(|_| stats.limited_by == transpute_rudp::Limit::Application),
+                .map(|_| stats.limited_by == transpute_rudp::SendLimit::Application),
             congestion_window: Some(stats.controller.window),
             retransmits: Some(stats.retransmitted_packets),
             wire_bytes_sent: Some(stats.sent_bytes),
@@ -376,16 +376,16 @@ impl State {
         let mut wakes = Wakes::default();
         while let Some(event) = self.connection.poll_event() {
             match event {
-                Event::Established => self.established = Some(now),
-                Event::PathEstimated { .. } => self.estimated = true,
-                Event::PathMeasured => self.measured = true,
-                Event::Readable => wakes.add(&mut self.reader),
-                Event::Writable => wakes.add(&mut self.writer),
-                Event::Delivered => {
+                RudpEvent::Established => self.established = Some(now),
+                RudpEvent::PathEstimated { .. } => self.estimated = true,
+                RudpEvent::PathMeasured => self.measured = true,
+                RudpEvent::Readable => wakes.add(&mut self.reader),
+                RudpEvent::Writable => wakes.add(&mut self.writer),
+                RudpEvent::Delivered => {
                     self.delivered = true;
                     wakes.add(&mut self.writer);
                 }
-                Event::Closed(reason) => {
+                RudpEvent::Closed(reason) => {
                     self.end = self.end.or(reason.map(Ending::Core));
                     wakes.add_all(self);
                 }

@@ -2,12 +2,12 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use transpute_rudp::{Config, FecPolicy, Reliability};
+use transpute_rudp::{FecPolicy, Reliability, RudpConfig};
 use transpute_units::{Bandwidth, KnownDirection};
 
 use crate::{Settings, TransportError, settings};
 
-pub use transpute_rudp::rate::Kind as RudpControl;
+pub use transpute_rudp::rate::ControllerKind as RudpControl;
 
 /// Limits and tuning of the reliable-UDP transport. The defaults need no knowledge of the path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -82,12 +82,12 @@ impl RudpOptions {
 
     /// Returns the settings of a connection to this peer. `is_repaired`: lost data is
     /// retransmitted.
-    pub(super) fn config(&self, is_repaired: bool, peer: IpAddr) -> Config {
+    pub(super) fn config(&self, is_repaired: bool, peer: IpAddr) -> RudpConfig {
         let prior = KnownDirection {
             rate: self.rate,
             ..KnownDirection::default()
         };
-        Config {
+        RudpConfig {
             controller: self.control,
             prior,
             probe: self.probes(),
@@ -106,7 +106,7 @@ impl RudpOptions {
                 IpAddr::V4(_) => DATAGRAM_V4,
                 IpAddr::V6(_) => DATAGRAM_V6,
             },
-            ..Config::default()
+            ..RudpConfig::default()
         }
     }
 }

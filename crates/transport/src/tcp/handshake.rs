@@ -19,7 +19,7 @@ use super::{read_ahead::ReadAhead, socket::Socket, watchdog};
 use crate::{
     Fingerprint, HandshakeError, Link, LinkInfo, LinkTimings, PathProbe, Security, TransportError,
     identity::find_message,
-    link::{Bare, LinkReader, LinkWriter},
+    link::{LinkHalves, LinkReader, LinkWriter},
     mismatch,
     preamble::{self, CheckedReader, CheckedWriter, PREAMBLE},
     tls::{self, NO_COMMON_TRANSPORT},
@@ -427,10 +427,10 @@ impl<S: Carrier> Channel<S> {
 
 impl Channel {
     /// Makes a future link of this one connection.
-    pub(crate) fn into_bare(self) -> Bare<LinkReader, LinkWriter> {
+    pub(crate) fn into_bare(self) -> LinkHalves<LinkReader, LinkWriter> {
         let (info, probe) = (self.info(super::Tcp::NAME), self.socket.probe());
         let (reader, writer) = self.into_halves();
-        Bare {
+        LinkHalves {
             reader,
             writer,
             info,

@@ -2,14 +2,14 @@
 
 use transpute_transport::{
     Registry, Security, TransportError,
-    auto::{self, AutoOptions, Pick, Policy, Progress, Won},
+    auto::{self, AutoOptions, Pick, Policy, RaceProgress, Won},
 };
 
 /// A policy that always chooses the same transport.
 pub(crate) struct Always(pub(crate) Pick);
 
 impl Policy for Always {
-    fn decide(&self, _: &Progress) -> Option<Pick> {
+    fn decide(&self, _: &RaceProgress) -> Option<Pick> {
         Some(self.0.clone())
     }
 }

@@ -6,7 +6,7 @@ use transpute_transport::conformance::{self, Mode, Port};
 use crate::picked::Picked;
 
 async fn conforms(text: &'static str, modes: &[Mode], port: Port, seed: u64) {
-    let mut options = conformance::Options::default();
+    let mut options = conformance::ConformanceOptions::default();
     options.modes = modes.to_vec();
     options.port = port;
     options.payload = 1 << 20;

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{
     ConnectError, Link, Listener, PathClass, Quic, QuicOptions, Registry, Security, Tcp,
     TcpOptions, TransportError,
-    auto::{self, Accepted, AutoListener, AutoOptions, Offer, Pick, Policy, Progress, Stage},
+    auto::{self, Accepted, AutoListener, AutoOptions, Offer, Pick, Policy, RaceProgress, Stage},
 };
 
 use crate::{
@@ -21,14 +21,14 @@ use crate::{
 };
 
 /// A policy that decides by a function and records its inputs.
-struct By<F>(F, Mutex<Vec<Progress>>);
+struct By<F>(F, Mutex<Vec<RaceProgress>>);
 
-fn by<F: Fn(&Progress) -> Option<Pick>>(decide: F) -> By<F> {
+fn by<F: Fn(&RaceProgress) -> Option<Pick>>(decide: F) -> By<F> {
     By(decide, Mutex::default())
 }
 
-impl<F: Fn(&Progress) -> Option<Pick> + Send + Sync> Policy for By<F> {
-    fn decide(&self, progress: &Progress) -> Option<Pick> {
+impl<F: Fn(&RaceProgress) -> Option<Pick> + Send + Sync> Policy for By<F> {
+    fn decide(&self, progress: &RaceProgress) -> Option<Pick> {
         self.1.lock().unwrap().push(progress.clone());
         (self.0)(progress)
     }
@@ -91,7 +91,7 @@ async fn a_near_listener_is_connected_to_over_tcp_alone() {
     let mut listener = bind(&listening, Offer::all()).await;
     let address = listener.local_address();
     for picks_at_once in [true, false] {
-        let policy = by(|progress: &Progress| match progress.stage("tcp").up() {
+        let policy = by(|progress: &RaceProgress| match progress.stage("tcp").up() {
             Some(_) if picks_at_once || progress.stage("rudp").up().is_some() => {
                 Some(Pick::from("tcp"))
             }
@@ -121,10 +121,12 @@ async fn blocked_udp_costs_no_more_than_tcp_takes() {
         let relay = relay::relay(&listener.local_address()).await;
         relay.faults.cut.store(true, Ordering::Relaxed);
         let pick = Pick::from(choice);
-        let policy = by(move |progress: &Progress| match progress.stage("rudp") {
-            Stage::Failed(_) => Some(pick.clone()),
-            _ => Some(Pick::from("rudp")),
-        });
+        let policy = by(
+            move |progress: &RaceProgress| match progress.stage("rudp") {
+                Stage::Failed(_) => Some(pick.clone()),
+                _ => Some(Pick::from("rudp")),
+            },
+        );
         let racing = auto::race(&relay.address, &connecting, AutoOptions::default(), &policy);
         let (accepted, won) = tokio::join!(listener.next(), racing);
         let won = won.unwrap();
@@ -248,7 +250,7 @@ async fn a_peer_that_picks_nothing_is_dropped() {
     let address = listener.local_address();
     // The policy waits until both connections are dropped. Its choice then fails, at the latest at
     // the first read.
-    let policy = by(|progress: &Progress| {
+    let policy = by(|progress: &RaceProgress| {
         if progress.stage("tcp").up().is_none() || progress.stage("quic").up().is_none() {
             return None;
         }

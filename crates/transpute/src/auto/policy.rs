@@ -5,11 +5,11 @@
 
 use transpute_select::{
     Candidate, Choice, Chooser, DirectionEstimate, Kernel, MAX_RATE, MAX_RTT, MIN_RATE,
-    PathEstimate, SelectError, Source, Spec, Udp, Workload,
+    PathEstimate, SelectError, Source, Spec, UdpStatus, Workload,
 };
 use transpute_transport::{
     ConnectError, PathSample, TrainResult, TransportError,
-    auto::{Pick, Policy, Progress, Stage},
+    auto::{Pick, Policy, RaceProgress, Stage},
 };
 use transpute_units::{Bandwidth, KnownDirection, Loss};
 
@@ -28,7 +28,7 @@ impl Chosen<'_> {
     /// Returns the path and the choice; `None` until there was a round trip.
     pub(super) fn choose(
         &self,
-        progress: &Progress,
+        progress: &RaceProgress,
     ) -> Option<(PathEstimate, Result<Choice, SelectError>)> {
         let path = path(progress, self.kernel)?;
         let candidates = candidates(self.specs, progress);
@@ -38,7 +38,7 @@ impl Chosen<'_> {
 }
 
 impl Policy for Chosen<'_> {
-    fn decide(&self, progress: &Progress) -> Option<Pick> {
+    fn decide(&self, progress: &RaceProgress) -> Option<Pick> {
         let (_, choice) = self.choose(progress)?;
         // After an error, no transport can be used yet, or ever. The race knows which.
         Some(Pick::from(choice.ok()?.winner().as_str()))
@@ -46,7 +46,7 @@ impl Policy for Chosen<'_> {
 }
 
 /// Returns the candidates with their state in the race.
-pub(super) fn candidates(specs: &[Spec], progress: &Progress) -> Vec<Candidate> {
+pub(super) fn candidates(specs: &[Spec], progress: &RaceProgress) -> Vec<Candidate> {
     (specs.iter())
         .map(|spec| {
             let stage = progress.stage(spec.name());
@@ -66,7 +66,7 @@ pub(super) fn candidates(specs: &[Spec], progress: &Progress) -> Vec<Candidate> 
 }
 
 /// Returns the measured path; `None` until there was a round trip.
-pub(super) fn path(progress: &Progress, kernel: &Kernel) -> Option<PathEstimate> {
+pub(super) fn path(progress: &RaceProgress, kernel: &Kernel) -> Option<PathEstimate> {
     let ups = || {
         progress
             .connections()
@@ -90,7 +90,7 @@ pub(super) fn path(progress: &Progress, kernel: &Kernel) -> Option<PathEstimate>
     })
 }
 
-fn udp(progress: &Progress) -> Udp {
+fn udp(progress: &RaceProgress) -> UdpStatus {
     let over_udp = || progress.connections().filter(|it| it.uses_udp());
     let any = |is: fn(&Stage) -> bool| over_udp().any(|it| is(it.stage()));
     let is_blocked = |stage: &Stage| {
@@ -102,11 +102,11 @@ fn udp(progress: &Progress) -> Udp {
         })
     };
     if any(|stage| stage.up().is_some()) {
-        Udp::Passes
+        UdpStatus::Passes
     } else if any(is_blocked) && !any(Stage::is_pending) {
-        Udp::Blocked
+        UdpStatus::Blocked
     } else {
-        Udp::Unknown
+        UdpStatus::Unknown
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
             .to_vec()
     }
 
-    fn decide(progress: &Progress, bytes: u64) -> Option<Pick> {
+    fn decide(progress: &RaceProgress, bytes: u64) -> Option<Pick> {
         let kernel = Kernel {
             congestion_control: Some("bbr".to_owned()),
             ..Kernel::default()
@@ -167,7 +167,7 @@ mod tests {
         Some(Pick::from(text))
     }
 
-    fn racing(rtt: Duration) -> Progress {
+    fn racing(rtt: Duration) -> RaceProgress {
         let mut progress = absent();
         progress.tcp_rtt = Some(rtt);
         for name in ["tcp", "quic", "rudp"] {
@@ -176,8 +176,8 @@ mod tests {
         progress
     }
 
-    fn absent() -> Progress {
-        Progress::new(&Registry::with_builtins())
+    fn absent() -> RaceProgress {
+        RaceProgress::new(&Registry::with_builtins())
     }
 
     fn blocked() -> Stage {
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn it_waits_for_a_round_trip_and_then_for_what_it_wants() {
-        assert_eq!(decide(&Progress::default(), 1), None);
+        assert_eq!(decide(&RaceProgress::default(), 1), None);
         assert_eq!(decide(&racing(FAR), 1), pick("rudp"));
         assert_eq!(decide(&racing(Duration::from_micros(20)), 1), pick("tcp"));
     }
@@ -258,15 +258,15 @@ mod tests {
         let known = path(&progress, &Kernel::default()).unwrap();
         assert_eq!(
             (known.rtt, known.udp),
-            (Duration::from_millis(30), Udp::Unknown)
+            (Duration::from_millis(30), UdpStatus::Unknown)
         );
         progress.set_stage("quic", Stage::Pending);
         progress.set_stage("rudp", blocked());
-        let udp = |progress: &Progress| path(progress, &Kernel::default()).unwrap().udp;
+        let udp = |progress: &RaceProgress| path(progress, &Kernel::default()).unwrap().udp;
         // The other one may still be established.
-        assert_eq!(udp(&progress), Udp::Unknown);
+        assert_eq!(udp(&progress), UdpStatus::Unknown);
         progress.set_stage("quic", Stage::Absent);
-        assert_eq!(udp(&progress), Udp::Blocked);
+        assert_eq!(udp(&progress), UdpStatus::Blocked);
         progress.tcp_rtt = Some(Duration::MAX);
         let known = path(&progress, &Kernel::default()).unwrap();
         assert_eq!(known.rtt, MAX_RTT);

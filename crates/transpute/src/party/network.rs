@@ -9,7 +9,7 @@ use transpute_transport::{
 
 use super::Party;
 use crate::{
-    Choice, Error,
+    Error, TransportChoice,
     auto::{self, Auto},
     choice::Chosen,
 };
@@ -20,7 +20,7 @@ pub(super) struct Network {
     peers: Vec<Fingerprint>,
     is_plaintext: bool,
     registry: Registry,
-    choice: Choice,
+    choice: TransportChoice,
     chooser: Arc<dyn Chooser>,
     /// The transports that a connecting peer may choose from; all of the registry without it.
     offer: Option<Offer>,
@@ -35,7 +35,7 @@ impl Default for Network {
             peers: Vec::new(),
             is_plaintext: false,
             registry: auto::registry(),
-            choice: Choice::Auto,
+            choice: TransportChoice::Auto,
             chooser: Arc::new(Rule),
             offer: None,
             patience: Duration::ZERO,
@@ -138,14 +138,14 @@ impl Party {
         self
     }
 
-    /// Sets the transport by name, or [`Choice::Auto`]. Default: [`Choice::Auto`].
+    /// Sets the transport by name, or [`TransportChoice::Auto`]. Default: [`TransportChoice::Auto`].
     #[must_use]
-    pub fn transport(mut self, choice: impl Into<Choice>) -> Self {
+    pub fn transport(mut self, choice: impl Into<TransportChoice>) -> Self {
         self.network.choice = choice.into();
         self
     }
 
-    /// Sets what chooses among the transports of [`Choice::Auto`] when this party connects.
+    /// Sets what chooses among the transports of [`TransportChoice::Auto`] when this party connects.
     /// Default: [`Rule`].
     #[must_use]
     pub fn chooser(mut self, chooser: Arc<dyn Chooser>) -> Self {
@@ -153,7 +153,7 @@ impl Party {
         self
     }
 
-    /// Sets the transports that the peer may choose from with [`Choice::Auto`] when this party
+    /// Sets the transports that the peer may choose from with [`TransportChoice::Auto`] when this party
     /// listens. Default: all in the registry.
     #[must_use]
     pub fn offer(mut self, offer: Offer) -> Self {

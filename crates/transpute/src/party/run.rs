@@ -5,7 +5,7 @@ use std::sync::{PoisonError, mpsc};
 use tokio::task::{JoinHandle, spawn_blocking};
 use transpute_select::{Chooser, End, PathEstimate};
 use transpute_session::{
-    Call, Config, Connection as Session, Inputs, RunId, SessionError, Spawner,
+    Call, Config, Inputs, RunId, SessionConnection as Session, SessionError, Spawner,
 };
 use transpute_transport::{HandshakeError, Link, TransportError};
 use transpute_units::KnownPath;

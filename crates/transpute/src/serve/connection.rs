@@ -15,7 +15,7 @@ use tokio::{
     time::{MissedTickBehavior, interval, timeout},
 };
 use transpute_driver::{ConnectionHandle, serve as drive};
-use transpute_session::{Connection, Event, Role, RunId, SessionError};
+use transpute_session::{Role, RunId, SessionConnection, SessionError, SessionEvent};
 use transpute_transport::Link;
 
 use super::{
@@ -69,7 +69,7 @@ pub(super) async fn attend<S: Service>(shared: &Arc<Shared<S>>, link: Link, peer
 }
 
 async fn run<S: Service>(shared: &Arc<Shared<S>>, link: Link, peer: &Arc<Peer>) -> Disconnection {
-    let connection = Connection::new(shared.connection.clone(), link.info().encrypted);
+    let connection = SessionConnection::new(shared.connection.clone(), link.info().encrypted);
     let stats = link.stats();
     let mut watchdog = Watchdog::new(&shared.limits);
     let (handle, task, mut events) = drive(connection, link, shared.driver);
@@ -97,7 +97,7 @@ async fn run<S: Service>(shared: &Arc<Shared<S>>, link: Link, peer: &Arc<Peer>) 
                 watchdog.close(shared.limits.drain, Disconnection::Closed);
             }
             event = events.recv(), if has_events => match event {
-                Some(Event::Called(run, proposal)) => {
+                Some(SessionEvent::Called(run, proposal)) => {
                     served.queue(run).add(run.number(), proposal);
                     served.sort(run.role());
                 }

@@ -17,8 +17,8 @@ use tokio::{
 };
 use transpute_driver::DriverOptions;
 use transpute_session::{
-    AbortReason, Config, Connection, ConnectionConfig, Decline, Field, OPEN_START, Proposal, Role,
-    is_open_start,
+    AbortReason, Config, ConnectionConfig, Decline, Field, OPEN_START, Proposal, Role,
+    SessionConnection, is_open_start,
 };
 use transpute_transport::{Link, Listener};
 
@@ -215,7 +215,8 @@ impl<S: Service> Server<S> {
                 Err(why) => {
                     shared.reject(&peer, why);
                     if rejections.len() < MAX_REJECTIONS {
-                        let words = Connection::refusal(peer.link.encrypted, AbortReason::Busy);
+                        let words =
+                            SessionConnection::refusal(peer.link.encrypted, AbortReason::Busy);
                         rejections.spawn(send_refusal(link, words));
                     }
                 }

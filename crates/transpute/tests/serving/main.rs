@@ -15,7 +15,7 @@ use transpute::{
     Bits, Builder, Circuit, Connection, Error, Identity, InputSplit, OutputPolicy, Party, Program,
     Registry, Role, SessionError, UInt,
     serve::{Limits, Offered, Request, ServeSummary, Stopper},
-    session::{AbortReason, Call, Connection as Protocol, ConnectionConfig, Field, Repeat},
+    session::{AbortReason, Call, ConnectionConfig, Field, Repeat, SessionConnection as Protocol},
     transport::{Link, Security},
 };
 
@@ -345,7 +345,7 @@ async fn stopping_finishes_what_is_under_way() {
 async fn pinned_peers_are_served_in_both_roles_over_any_transport() {
     for transport in ["tcp", "quic", "auto"] {
         let choice = || match transport {
-            "auto" => transpute::Choice::Auto,
+            "auto" => transpute::TransportChoice::Auto,
             name => name.into(),
         };
         let server = Identity::generate().unwrap();

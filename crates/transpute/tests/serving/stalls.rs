@@ -8,7 +8,7 @@ async fn stall(link: Link, per_second: u32) {
     writer.write_all(&opening()).await.unwrap();
     writer.flush().await.unwrap();
     let living = async {
-        let alive = transpute::session::Connection::sign_of_life();
+        let alive = transpute::session::SessionConnection::sign_of_life();
         while writer.write_all(alive).await.is_ok() && writer.flush().await.is_ok() {
             tokio::time::sleep(Duration::from_secs(1) / per_second).await;
         }

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use transpute::{
-    Bits, Choice, Config, Connecting, Connection, Fingerprint, Identity, InputSplit, Listening,
-    Party, Prepared, Program, Role, session::ConnectionConfig,
+    Bits, Config, Connecting, Connection, Fingerprint, Identity, InputSplit, Listening, Party,
+    Prepared, Program, Role, TransportChoice, session::ConnectionConfig,
 };
 
 use crate::{circuit::circuit, failure::Failure, statistics::FIGURE_BITS};
@@ -31,7 +31,7 @@ pub(super) struct ComputationConfig {
     pub(super) identity: Arc<Identity>,
     pub(super) other: Fingerprint,
     pub(super) address: String,
-    pub(super) transport: Choice,
+    pub(super) transport: TransportChoice,
     pub(super) companies: usize,
     /// Time that the garbler's server may need to start.
     pub(super) patience: Duration,

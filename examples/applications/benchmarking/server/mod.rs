@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, sleep, timeout, timeout_at},
 };
 use transpute::{
-    Bits, Choice, Fingerprint, Identity, Role, TransportError,
+    Bits, Fingerprint, Identity, Role, TransportChoice, TransportError,
     transport::{ConnectError, Link, Listener, Security, Transport},
 };
 
@@ -66,7 +66,7 @@ pub(crate) struct ServerConfig {
     /// The transport of the companies' connections.
     pub(crate) transport: String,
     /// The transport of the computation.
-    pub(crate) computation: Choice,
+    pub(crate) computation: TransportChoice,
     /// The time limits of this server.
     pub(crate) limits: Timeouts,
 }

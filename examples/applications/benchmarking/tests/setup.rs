@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, task::JoinHandle};
 use transpute::{
-    Choice, Identity, Role,
+    Identity, Role, TransportChoice,
     transport::{Link, Security},
 };
 use zeroize::Zeroizing;
@@ -163,7 +163,7 @@ pub(super) fn plan(
         between: "127.0.0.1:0".into(),
         garbler: None,
         transport: "tcp".into(),
-        computation: Choice::Named("tcp".into()),
+        computation: TransportChoice::Named("tcp".into()),
         limits,
     }
 }

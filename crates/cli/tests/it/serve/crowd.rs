@@ -72,7 +72,7 @@ impl Crowd {
     /// The first messages of an evaluator, up to where it waits for the garbler.
     fn opening(&self) -> Vec<u8> {
         let config = ConnectionConfig::default();
-        let mut connection = session::Connection::new(config, self.is_pinned);
+        let mut connection = session::SessionConnection::new(config, self.is_pinned);
         let call = Call {
             program: self.program.clone(),
             split: InputSplit::first_to_garbler(self.program.input_widths()),

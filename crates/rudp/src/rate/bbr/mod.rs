@@ -16,7 +16,8 @@ use std::time::Duration;
 use self::cubic::CubicWindow;
 use super::loss::LossFloor;
 use super::{
-    DeliverySample, Feedback, RateController, Settings, Snapshot, bytes_in, rate_of, scale,
+    ControllerSettings, DeliverySample, Feedback, RateController, Snapshot, bytes_in, rate_of,
+    scale,
 };
 use crate::Time;
 
@@ -227,7 +228,7 @@ pub struct Bbr {
 impl Bbr {
     /// Creates a controller in start-up.
     #[must_use]
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &ControllerSettings) -> Self {
         let packet = settings.packet_bytes.max(1);
         Self {
             packet,

@@ -6,7 +6,7 @@ use transpute_ot::{Extension, OtError};
 
 use super::{Pair, indices, tag};
 use crate::{
-    Connection, ConnectionConfig, Frame, FrameKind, Role, SessionError,
+    ConnectionConfig, Frame, FrameKind, Role, SessionConnection, SessionError,
     tests::{Setup, chain, flipped, random_inputs},
 };
 
@@ -332,7 +332,7 @@ fn openings_that_lie_are_refused() {
         if place == 11 {
             payload[8..12].fill(0);
         }
-        let mut side = Connection::new(ConnectionConfig::default(), false);
+        let mut side = SessionConnection::new(ConnectionConfig::default(), false);
         let frame = Frame {
             payload: payload.into(),
             ..open.clone()
@@ -340,7 +340,7 @@ fn openings_that_lie_are_refused() {
         assert!(side.handle(frame).is_err(), "byte {place}");
     }
     // Our own opening.
-    let mut side = Connection::new(ConnectionConfig::default(), false);
+    let mut side = SessionConnection::new(ConnectionConfig::default(), false);
     let mut out = Vec::new();
     side.poll(&mut out, true).unwrap();
     let own = crate::tests::frames(&out).remove(0);

@@ -20,8 +20,8 @@ use transpute_circuit::{Bits, Program};
 
 use super::{Setup, frames};
 use crate::{
-    Call, Connection, ConnectionConfig, Event, Frame, FrameKind, OtPlan, Progressed, Proposal,
-    Role, RunId, RunReport, SessionError,
+    Call, ConnectionConfig, Frame, FrameKind, OtPlan, Progressed, Proposal, Role, RunId, RunReport,
+    SessionConnection, SessionError, SessionEvent,
 };
 
 /// One of the two sides, 0 or 1.
@@ -37,7 +37,7 @@ struct Done {
 
 /// Both sides and the frames in flight.
 struct Pair {
-    sides: [Connection; 2],
+    sides: [SessionConnection; 2],
     arriving: [VecDeque<Frame>; 2],
     runs: [HashMap<RunId, Done>; 2],
     failed: [Option<SessionError>; 2],
@@ -68,7 +68,7 @@ fn preparation(setup: &Setup, role: Role) -> Call {
 /// Returns the payload of the first frame that a side sends.
 pub(in crate::tests) fn first_open() -> Vec<u8> {
     let mut rng = StdRng::seed_from_u64(1);
-    let mut side = Connection::with_rng(ConnectionConfig::default(), false, &mut rng);
+    let mut side = SessionConnection::with_rng(ConnectionConfig::default(), false, &mut rng);
     let mut out = Vec::new();
     side.poll(&mut out, true).unwrap();
     let open = frames(&out).remove(0);
@@ -84,7 +84,7 @@ impl Pair {
     fn with(seed: u64, config: &ConnectionConfig) -> Self {
         let side = |own: u64| {
             let mut rng = StdRng::seed_from_u64(seed ^ own << 32);
-            Connection::with_rng(config.clone(), false, &mut rng)
+            SessionConnection::with_rng(config.clone(), false, &mut rng)
         };
         Self {
             sides: [side(1), side(2)],
@@ -181,20 +181,20 @@ impl Pair {
     fn collect(&mut self, end: End) {
         while let Some(event) = self.sides[end].next_event() {
             match event {
-                Event::Opened | Event::Reached(..) => {}
-                Event::Called(run, proposal) => self.called[end].push((run, proposal)),
-                Event::Output(run, output) => {
+                SessionEvent::Opened | SessionEvent::Reached(..) => {}
+                SessionEvent::Called(run, proposal) => self.called[end].push((run, proposal)),
+                SessionEvent::Output(run, output) => {
                     let done = self.runs[end].entry(run).or_default();
                     assert_eq!(output.instance as usize, done.outputs.len());
                     assert!(done.end.is_none(), "an output of a run that is over");
                     done.outputs.push(output.bits);
                 }
-                Event::Prepared(run) => {
+                SessionEvent::Prepared(run) => {
                     let done = self.runs[end].entry(run).or_default();
                     assert!(!done.is_prepared);
                     done.is_prepared = true;
                 }
-                Event::Ended(run, result) => {
+                SessionEvent::Ended(run, result) => {
                     let done = self.runs[end].entry(run).or_default();
                     assert!(done.end.is_none(), "{run} ended twice");
                     done.end = Some(result);

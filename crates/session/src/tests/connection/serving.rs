@@ -4,7 +4,7 @@ use transpute_circuit::Program;
 
 use super::Pair;
 use crate::{
-    AbortReason, Connection, Decline, Field, FrameDecoder, Role, SessionError,
+    AbortReason, Decline, Field, FrameDecoder, Role, SessionConnection, SessionError,
     tests::{Setup, chain, random_inputs},
 };
 
@@ -86,9 +86,9 @@ fn a_call_that_was_cancelled_leaves_no_hole() {
 #[test]
 fn who_is_turned_away_learns_why() {
     let mut decoder = FrameDecoder::new();
-    let words = Connection::refusal(false, AbortReason::Busy);
+    let words = SessionConnection::refusal(false, AbortReason::Busy);
     decoder.buffer().extend_from_slice(&words);
-    let mut peer = Connection::new(crate::ConnectionConfig::default(), false);
+    let mut peer = SessionConnection::new(crate::ConnectionConfig::default(), false);
     peer.handle(decoder.next_frame().unwrap().unwrap()).unwrap();
     let error = peer.handle(decoder.next_frame().unwrap().unwrap());
     assert!(matches!(

@@ -5,7 +5,7 @@ use transpute_ot::{BASE_COUNT, BaseOt, Extension};
 
 use super::Pair;
 use crate::{
-    Connection, ConnectionConfig, FrameKind, SessionError,
+    ConnectionConfig, FrameKind, SessionConnection, SessionError,
     error::Field,
     tests::frames,
     tests::{Setup, random_inputs},
@@ -87,7 +87,7 @@ fn sides_with_another_base_part() {
             base_ot,
             ..ConnectionConfig::default()
         };
-        Connection::new(config, true)
+        SessionConnection::new(config, true)
     });
     let mut out = Vec::new();
     sides[0].poll(&mut out, true).unwrap();
@@ -111,7 +111,7 @@ fn sides_with_another_base_part() {
     let words = differ(1, &out);
     differ(0, &words);
     // Without a difference, the reason is sent too.
-    let mut third = Connection::new(ConnectionConfig::default(), true);
+    let mut third = SessionConnection::new(ConnectionConfig::default(), true);
     let reason = frames(&words).remove(1);
     assert!(matches!(
         third.handle(reason),

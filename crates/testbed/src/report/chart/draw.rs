@@ -1,7 +1,7 @@
 //! The layout of a figure.
 
 use super::{
-    Figure, Look, Panel, Point, Series,
+    Figure, Panel, Point, Series, SeriesStyle,
     scale::Fitted,
     svg::{Anchor, Font, Svg},
 };
@@ -61,7 +61,7 @@ struct Style {
     name: String,
     color: &'static str,
     mark: usize,
-    look: Look,
+    look: SeriesStyle,
 }
 
 pub(super) fn figure(figure: &Figure) -> String {
@@ -110,7 +110,7 @@ fn styles(figure: &Figure) -> Vec<Style> {
         if styles.iter().any(|style| style.name == series.name) {
             continue;
         }
-        let (color, mark) = if series.look == Look::Dashed {
+        let (color, mark) = if series.look == SeriesStyle::Dashed {
             dashed += 1;
             (GREY, dashed - 1)
         } else {
@@ -189,7 +189,7 @@ fn draw_panel(
     let marked = panel
         .series
         .iter()
-        .filter(|series| series.look == Look::Marks)
+        .filter(|series| series.look == SeriesStyle::Marks)
         .count();
     let mut mark = 0;
     for series in &panel.series {
@@ -197,7 +197,7 @@ fn draw_panel(
             continue;
         };
         let mut shift = 0.0;
-        if series.look == Look::Marks {
+        if series.look == SeriesStyle::Marks {
             // Side by side within half of a category's width.
             let width = plot.0 / x.ticks.len().max(1) as f64 * 0.55;
             shift = width * ((mark as f64 + 0.5) / marked as f64 - 0.5);
@@ -223,12 +223,12 @@ fn draw_series(
         .filter_map(|point| place(point, point.y))
         .collect();
     match series.look {
-        Look::Line => svg.path(&line, style.color, 1.8, ""),
-        Look::Dashed => svg.path(&line, style.color, 1.6, DASHES[style.mark % DASHES.len()]),
-        Look::Trace => svg.path(&line, style.color, 1.2, ""),
-        Look::Marks => {}
+        SeriesStyle::Line => svg.path(&line, style.color, 1.8, ""),
+        SeriesStyle::Dashed => svg.path(&line, style.color, 1.6, DASHES[style.mark % DASHES.len()]),
+        SeriesStyle::Trace => svg.path(&line, style.color, 1.2, ""),
+        SeriesStyle::Marks => {}
     }
-    if !matches!(series.look, Look::Line | Look::Marks) {
+    if !matches!(series.look, SeriesStyle::Line | SeriesStyle::Marks) {
         return;
     }
     for point in &series.points {
@@ -291,12 +291,14 @@ fn draw_legend(svg: &mut Svg, entries: &[(&Style, f64)], (width, top): (f64, f64
     for (style, entry) in entries {
         let stroke = [(left, top), (left + 26.0, top)];
         match style.look {
-            Look::Line => svg.path(&stroke, style.color, 1.8, ""),
-            Look::Dashed => svg.path(&stroke, style.color, 1.6, DASHES[style.mark % DASHES.len()]),
-            Look::Trace => svg.path(&stroke, style.color, 2.0, ""),
-            Look::Marks => {}
+            SeriesStyle::Line => svg.path(&stroke, style.color, 1.8, ""),
+            SeriesStyle::Dashed => {
+                svg.path(&stroke, style.color, 1.6, DASHES[style.mark % DASHES.len()])
+            }
+            SeriesStyle::Trace => svg.path(&stroke, style.color, 2.0, ""),
+            SeriesStyle::Marks => {}
         }
-        if matches!(style.look, Look::Line | Look::Marks) {
+        if matches!(style.look, SeriesStyle::Line | SeriesStyle::Marks) {
             svg.mark(style.mark, (left + 13.0, top), style.color);
         }
         svg.text((left + 32.0, top + 4.0), Anchor::Start, LEGEND, &style.name);
@@ -309,7 +311,7 @@ mod tests {
     use super::super::{Axis, Scale};
     use super::*;
 
-    fn sample(x: Scale, look: Look) -> Figure {
+    fn sample(x: Scale, look: SeriesStyle) -> Figure {
         let series = |name: &str, up: f64| Series {
             name: name.to_owned(),
             look,
@@ -336,7 +338,7 @@ mod tests {
 
     #[test]
     fn everything_is_in_the_picture() {
-        let svg = sample(Scale::Linear, Look::Line).svg();
+        let svg = sample(Scale::Linear, SeriesStyle::Line).svg();
         for text in [
             "A title",
             "a note",
@@ -357,9 +359,9 @@ mod tests {
             .map(str::to_owned)
             .to_vec();
         for (scale, look) in [
-            (Scale::Linear, Look::Trace),
-            (Scale::Log, Look::Dashed),
-            (Scale::Categories(names), Look::Marks),
+            (Scale::Linear, SeriesStyle::Trace),
+            (Scale::Log, SeriesStyle::Dashed),
+            (Scale::Categories(names), SeriesStyle::Marks),
         ] {
             match super::super::png(&sample(scale, look).svg()) {
                 Ok(png) => assert!(png.starts_with(b"\x89PNG")),
@@ -372,7 +374,7 @@ mod tests {
 
     #[test]
     fn figures_without_points_are_empty() {
-        let mut figure = sample(Scale::Linear, Look::Line);
+        let mut figure = sample(Scale::Linear, SeriesStyle::Line);
         assert!(!figure.is_empty());
         for series in figure.panels.iter_mut().flat_map(|panel| &mut panel.series) {
             series.points.clear();

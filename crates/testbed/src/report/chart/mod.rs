@@ -73,14 +73,14 @@ pub struct Series {
     /// The name in the legend.
     pub name: String,
     /// The drawing style.
-    pub look: Look,
+    pub look: SeriesStyle,
     /// The points, in the order of the connecting line.
     pub points: Vec<Point>,
 }
 
 /// The drawing style of a series.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Look {
+pub enum SeriesStyle {
     /// Marks with error bars, connected: measurements.
     Line,
     /// Marks with error bars, side by side: measurements of categories.

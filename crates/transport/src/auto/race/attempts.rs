@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::super::{
-    AutoOptions, NAME, Offer, Pick, Progress, Stage,
+    AutoOptions, NAME, Offer, Pick, RaceProgress, Stage,
     candidate::{Connection, Port, Target, Up, Update, Updates},
     table::{self, Entry},
 };
@@ -31,7 +31,7 @@ pub(super) struct Race {
     sender: UnboundedSender<(usize, Update)>,
     /// Connections have the same positions in `running` and `progress`.
     running: Vec<Running>,
-    pub(super) progress: Progress,
+    pub(super) progress: RaceProgress,
     /// Start of the UDP handshakes; `None` after they have started.
     pub(super) udp_due: Option<Instant>,
     udp_began: Instant,
@@ -70,7 +70,7 @@ impl Race {
             tasks: JoinSet::new(),
             updates,
             sender,
-            progress: Progress::of_entries(&entries),
+            progress: RaceProgress::of_entries(&entries),
             running: Vec::new(),
             udp_due: Some(now),
             udp_began: now,

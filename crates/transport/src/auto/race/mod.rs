@@ -6,7 +6,7 @@ mod attempts;
 use std::sync::Arc;
 
 use self::attempts::Race;
-use super::{AutoOptions, Pick, Policy, Progress};
+use super::{AutoOptions, Pick, Policy, RaceProgress};
 use crate::{Link, Registry, Security, TransportError};
 
 /// The result of a race.
@@ -16,7 +16,7 @@ pub struct Won {
     /// The link.
     pub link: Link,
     /// The progress of the race at the time of the choice.
-    pub progress: Progress,
+    pub progress: RaceProgress,
     /// The choice.
     pub pick: Pick,
     /// Earlier choices of the policy that failed, with the reasons.
@@ -125,7 +125,7 @@ pub async fn probe(
     address: &str,
     security: &Security,
     options: AutoOptions,
-) -> Result<Progress, TransportError> {
+) -> Result<RaceProgress, TransportError> {
     probe_among(address, security, options, &Registry::with_builtins()).await
 }
 
@@ -138,7 +138,7 @@ pub async fn probe_among(
     security: &Security,
     options: AutoOptions,
     registry: &Registry,
-) -> Result<Progress, TransportError> {
+) -> Result<RaceProgress, TransportError> {
     let options = AutoOptions {
         takes_named: false,
         udp_patience: options.choice_timeout,
