@@ -25,7 +25,7 @@
 //! use tokio::io::{DuplexStream, duplex, split};
 //! use transpute_circuit::{Bits, Builder, InputSplit, Program, UInt};
 //! use transpute_driver::{DriverOptions, drive};
-//! use transpute_session::{Config, Connection, ConnectionConfig};
+//! use transpute_session::{Config, SessionConnection, ConnectionConfig};
 //! use transpute_transport::{Link, LinkInfo, LinkTimings};
 //!
 //! fn link(stream: DuplexStream) -> Link {
@@ -53,7 +53,7 @@
 //! let inputs = |number| Box::new(vec![Bits::from_u128(number, 8)]);
 //!
 //! let (left, right) = duplex(1 << 16);
-//! let connection = || Connection::new(ConnectionConfig::default(), false);
+//! let connection = || SessionConnection::new(ConnectionConfig::default(), false);
 //! let (garbler, _end) = drive(connection(), link(left), DriverOptions::default());
 //! let (evaluator, _other_end) = drive(connection(), link(right), DriverOptions::default());
 //!
@@ -170,8 +170,8 @@ pub fn spawn_thread(name: &str, work: Box<dyn FnOnce() + Send>) -> io::Result<()
     Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }
 
-/// Drives a [connection for a single run](SessionConnection::single) to its end, and calls `on_output`
-/// with each output of this party.
+/// Drives a [connection for a single run](SessionConnection::single) to its end, and calls
+/// `on_output` with each output of this party.
 ///
 /// Outputs are final once this function has returned `Ok`.
 ///

@@ -69,7 +69,8 @@ pub fn lanes(program: &Program, limit: usize, left: u64) -> usize {
 /// ```
 /// # use transpute_circuit::{Circuit, Gate, Op, Program};
 /// # let and = |a, b| Gate { op: Op::And, a, b };
-/// # let circuit = Circuit::new(vec![2], vec![3], [and(0, 1), and(0, 2), and(1, 3)], vec![2, 3, 4])?;
+/// # let gates = [and(0, 1), and(0, 2), and(1, 3)];
+/// # let circuit = Circuit::new(vec![2], vec![3], gates, vec![2, 3, 4])?;
 /// use transpute_garble::{ChunkPlan, Scheme};
 /// let program = Program::compile(&circuit);
 /// assert_eq!(program.and_count(), 3);

@@ -6,10 +6,10 @@
 //!
 //! ```
 //! use transpute_circuit::Bits;
-//! use transpute_language::{Options, compile};
+//! use transpute_language::{CompileOptions, compile};
 //!
 //! let source = "pub fn main(price: u32, bid: u32) -> bool { bid >= price }";
-//! let compiled = compile(source, &Options::default())?;
+//! let compiled = compile(source, &CompileOptions::default())?;
 //! assert_eq!(compiled.circuit.input_widths(), [32, 32]);
 //! let inputs = Bits::from_u128(900 << 32 | 700, 64);
 //! assert_eq!(compiled.circuit.evaluate(&inputs)?, Bits::from_u128(1, 1));

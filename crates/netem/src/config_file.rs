@@ -1,4 +1,5 @@
-//! Hand-written configuration files in TOML: reading with a size limit, and errors that name the place.
+//! Hand-written configuration files in TOML: reading with a size limit, and errors that name the
+//! place.
 
 use std::{
     fs::File,
@@ -51,7 +52,8 @@ pub enum ConfigFileError {
 /// Reads a configuration file; `kind` is the kind of file, for errors.
 ///
 /// # Errors
-/// [`ConfigFileError::Read`] if it cannot be read or is not UTF-8; [`ConfigFileError::Syntax`] if it is larger than 1 MiB.
+/// [`ConfigFileError::Read`] if it cannot be read or is not UTF-8; [`ConfigFileError::Syntax`] if
+/// it is larger than 1 MiB.
 pub fn read_config_file(path: &Path, kind: &'static str) -> Result<String, ConfigFileError> {
     let mut text = String::new();
     File::open(path)

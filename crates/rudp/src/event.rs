@@ -22,13 +22,14 @@ pub enum RudpEvent {
         /// The round-trip time.
         rtt: Duration,
     },
-    /// The peer's train is over: [`RudpConnection::incoming_train`](crate::RudpConnection::incoming_train)
-    /// returns its result.
+    /// The peer's train is over:
+    /// [`RudpConnection::incoming_train`](crate::RudpConnection::incoming_train) returns its
+    /// result.
     PathMeasured,
     /// Data can be read, or the stream has ended.
     Readable,
-    /// The send buffer has room again, after [`write`](crate::RudpConnection::write) took less than it
-    /// was given.
+    /// The send buffer has room again, after [`write`](crate::RudpConnection::write) took less than
+    /// it was given.
     Writable,
     /// The peer has received all data that was written, and the end of the stream.
     Delivered,

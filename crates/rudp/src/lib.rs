@@ -1,8 +1,9 @@
 //! Reliable, encrypted delivery of a byte stream over UDP, as a state machine without sockets or
 //! clocks.
 //!
-//! A [`RudpConnection`] is one end. Its input is datagrams, times and bytes of the stream, and so is
-//! its output. An [`Acceptor`] creates the connections of a listener. Properties of the protocol:
+//! A [`RudpConnection`] is one end. Its input is datagrams, times and bytes of the stream, and so
+//! is its output. An [`Acceptor`] creates the connections of a listener. Properties of the
+//! protocol:
 //!
 //! - A TLS 1.3 handshake in packets of its own ([`Tls`]) takes one round trip. It includes a train
 //!   of packets in each direction that measures the path, so that data start at the rate of the

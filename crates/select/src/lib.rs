@@ -1,13 +1,15 @@
 //! The choice of a transport for a path and a workload, with predicted times and reasons.
 //!
-//! | module | content |
-//! | --- | --- |
-//! | `rule`, `paper`, `choose` | choosers: the default [`Rule`], the [`PaperRules`], and the [`ModelChooser`] |
-//! | `spec`, `order` | transports with their profiles, and orders of them |
-//! | `model`, `predict`, `law`, `fit` | the cost model: parameters, predicted times, the physics, fitting |
-//! | `path`, `workload`, `machine` | the inputs of a prediction |
-//! | `monitor` | changes of the path of a connection |
-//! | `scheme` | the choice of a garbling scheme |
+//! Modules:
+//!
+//! * `rule`, `paper`, `choose`: the default [`Rule`], the [`PaperRules`], and the [`ModelChooser`],
+//!   which choose a transport
+//! * `spec`, `order`: transports with their profiles, and orders of them
+//! * `model`, `predict`, `law`, `fit`: the cost model: parameters, predicted times, the physics,
+//!   fitting
+//! * `path`, `workload`, `machine`: the inputs of a prediction
+//! * `monitor`: changes of the path of a connection
+//! * `scheme`: the choice of a garbling scheme
 //!
 //! This crate opens no sockets and reads no clock. It reads model files on request only.
 //! docs/selection.md describes the rule, the model, and their errors.

@@ -23,10 +23,10 @@ pub(crate) fn reply_len(correlated: bool) -> usize {
 pub enum OtChoice {
     /// The kind with the shortest predicted time on the path, if
     /// [`Config::path`](crate::Config::path) or
-    /// [`SessionConnection::set_path`](crate::SessionConnection::set_path) gives one. Otherwise, public-key OT
-    /// for at most [`OtPlan::DIRECT_LIMIT`] bits, and the recommended extension for more. If the
-    /// peer demands another choice, that one is used. If neither side demands one, the evaluator's
-    /// prediction counts.
+    /// [`SessionConnection::set_path`](crate::SessionConnection::set_path) gives one. Otherwise,
+    /// public-key OT for at most [`OtPlan::DIRECT_LIMIT`] bits, and the recommended extension for
+    /// more. If the peer demands another choice, that one is used. If neither side demands one, the
+    /// evaluator's prediction counts.
     #[default]
     Auto,
     /// One public-key OT per input bit. A run without it is refused.

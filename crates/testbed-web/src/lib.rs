@@ -1,8 +1,8 @@
 //! The web UI of the testbed: scenario_choice conditions, run, watch and compare in a browser.
 //!
-//! [`WebServer`] implements the HTTP interface of docs/testbed-http.md and serves the web UI, which is
-//! embedded in the program. Runs are stored in an SQLite file. Jobs run one at a time on a thread
-//! of their own, whether or not a browser is connected.
+//! [`WebServer`] implements the HTTP interface of docs/testbed-http.md and serves the web UI, which
+//! is embedded in the program. Runs are stored in an SQLite file. Jobs run one at a time on a
+//! thread of their own, whether or not a browser is connected.
 //!
 //! | module | content |
 //! | --- | --- |

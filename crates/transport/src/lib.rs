@@ -6,7 +6,7 @@
 //!
 //! | module of the crate | content |
 //! | --- | --- |
-//! | `transport`, `settings` | the traits, the registry, and the settings after a transport's name |
+//! | `transport`, `settings` | the traits, the registry, settings after a transport's name |
 //! | `builtins` | the list of the transports in this crate |
 //! | `profile` | the properties of a transport that choices depend on |
 //! | `link`, `stats` | links and their live figures |

@@ -6,7 +6,8 @@
 //! transports, with more data:
 //!
 //! ```text
-//! ROUNDS=3 TRANSPORTS=rudp,quic cargo test --release -p transpute-transport --test survival -- --ignored --nocapture
+//! ROUNDS=3 TRANSPORTS=rudp,quic cargo test --release -p transpute-transport --test survival \
+//!   -- --ignored --nocapture
 //! ```
 #![cfg(target_os = "linux")]
 

@@ -14,7 +14,8 @@ const MAX_HANDSHAKES: usize = 256;
 /// Finds a transport by name: `tcp` or `quic`, with optional settings.
 ///
 /// # Errors
-/// [`RegistryError::UnknownTransport`](transpute_transport::RegistryError::UnknownTransport), or an error of a setting.
+/// [`RegistryError::UnknownTransport`](transpute_transport::RegistryError::UnknownTransport), or an
+/// error of a setting.
 pub(crate) fn named(name: &str) -> Result<Arc<dyn Transport>, TransportError> {
     let (mut tcp, mut quic) = (TcpOptions::default(), QuicOptions::default());
     tcp.max_handshakes = MAX_HANDSHAKES;

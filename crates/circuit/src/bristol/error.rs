@@ -66,7 +66,8 @@ pub enum Problem {
         /// Widths that follow.
         found: usize,
     },
-    /// The input widths add up to more than [`ParseLimits::input_bits`](super::ParseLimits::input_bits).
+    /// The input widths add up to more than
+    /// [`ParseLimits::input_bits`](super::ParseLimits::input_bits).
     #[error("the circuit has at least {found} input bits, the limit is {limit}")]
     TooManyInputs {
         /// Sum of the input widths read so far.

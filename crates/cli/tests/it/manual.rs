@@ -78,7 +78,8 @@ fn the_help_has_an_example_and_headings() {
     assert!(position("--role <ROLE>  ") > options && position("--verbose") > position("--quiet"));
 }
 
-/// docs/command-line.md lists every command and every flag of `run`; those that only `serve` has are in docs/serving.md.
+/// docs/command-line.md lists every command and every flag of `run`; those that only `serve` has
+/// are in docs/serving.md.
 #[test]
 fn the_documents_list_commands_and_flags() {
     const PAGE: &str = include_str!("../../../../docs/command-line.md");

@@ -142,9 +142,9 @@ pub(crate) struct Handshake {
     limit: u64,
 }
 
-/// The random bytes of a connection. [`RudpConnection::connect`](crate::RudpConnection::connect) and
-/// [`Acceptor`] take them from their caller, because the protocol has no source of randomness of
-/// its own.
+/// The random bytes of a connection. [`RudpConnection::connect`](crate::RudpConnection::connect)
+/// and [`Acceptor`] take them from their caller, because the protocol has no source of randomness
+/// of its own.
 pub type Entropy = [u8; 32];
 
 /// Splits random bytes into two random IDs and a random number.

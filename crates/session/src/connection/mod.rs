@@ -177,7 +177,8 @@ impl SessionConnection {
     }
 
     /// Waits for the threads of a run, if no other work is left and no frame has arrived. Returns
-    /// whether there is more work now. There are threads only with [`Config::threads`](crate::Config::threads) above 1.
+    /// whether there is more work now. There are threads only with
+    /// [`Config::threads`](crate::Config::threads) above 1.
     ///
     /// # Errors
     /// See [`handle`](Self::handle).

@@ -33,16 +33,17 @@ impl Plan {
     ///
     /// A `title` comes first, then any number of `[[experiment]]` tables:
     ///
-    /// | field | meaning |
-    /// | --- | --- |
-    /// | `name` | letters, digits and `-._`; rows are grouped by it |
-    /// | `scenario` | a preset or a file, or a list of them |
-    /// | `rtt_ms`, `loss`, `rate_mbit`, `congestion_control` | optional lists that replace values of the scenario, in both directions |
-    /// | `variables` | a table of lists of numbers, texts, and booleans |
-    /// | `a`, `b` | the commands, for `/bin/sh`; `{name}` is the value of a variable, `{repetition}` counts from 0; braces after `$`, and around text that is not a name, belong to the shell |
-    /// | `repetitions` | runs of each combination; default 5 |
-    /// | `time_limit_s` | time limit of a run in seconds; default 300 |
-    /// | `quick` | a table of the fields above except `name`, `a` and `b`, which replace them in a quick run; other variables keep their lists |
+    /// * `name`: letters, digits and `-._`; rows are grouped by it
+    /// * `scenario`: a preset or a file, or a list of them
+    /// * `rtt_ms`, `loss`, `rate_mbit`, `congestion_control`: optional lists that replace values of
+    ///   the scenario, in both directions
+    /// * `variables`: a table of lists of numbers, texts, and booleans
+    /// * `a`, `b`: the commands, for `/bin/sh`; `{name}` is the value of a variable, `{repetition}`
+    ///   counts from 0; braces after `$`, and around text that is not a name, belong to the shell
+    /// * `repetitions`: runs of each combination; default 5
+    /// * `time_limit_s`: time limit of a run in seconds; default 300
+    /// * `quick`: a table of the fields above except `name`, `a` and `b`, which replace them in a
+    ///   quick run; other variables keep their lists
     ///
     /// # Examples
     /// ```
@@ -55,8 +56,8 @@ impl Plan {
     ///     name = "width"
     ///     scenario = "eu-us"
     ///     rtt_ms = [10, 100]
-    ///     a = "sums --width {width} --listen $TRANSPUTE_A:7700 --identity $TRANSPUTE_KEY --peer $TRANSPUTE_PEER"
-    ///     b = "sums --width {width} --connect $TRANSPUTE_A:7700 --identity $TRANSPUTE_KEY --peer $TRANSPUTE_PEER"
+    ///     a = "sums --width {width} --listen $TRANSPUTE_A:7700 --peer $TRANSPUTE_PEER"
+    ///     b = "sums --width {width} --connect $TRANSPUTE_A:7700 --peer $TRANSPUTE_PEER"
     ///     [experiment.variables]
     ///     width = [8, 16, 32]
     ///     [experiment.quick]

@@ -1,14 +1,14 @@
 //! The evaluation of transport selection: cells in which every transport is run, and the cost of
 //! choices.
 //!
-//! | item | content |
-//! | --- | --- |
-//! | [`draw`] | makes the [`SelectionCase`]s: workloads under path conditions, drawn by strata |
-//! | [`SelectionCase::runs`] | every transport in a case, for [`run_cells`](crate::runner::run_cells) |
-//! | [`contests`] | the times of each transport in each cell, from rows |
-//! | [`Judged`] | choosers, which pick one of the transports of a contest |
-//! | [`samples()`] | rows as samples for the model of `transpute_select` |
-//! | [`judge`], [`RegretSummary`] | the regret of choosers: time of their choice divided by the time of the best |
+//! * [`draw`]: makes the [`SelectionCase`]s: workloads under path conditions, drawn by strata
+//! * [`SelectionCase::runs`]: every transport in a case, for
+//!   [`run_cells`](crate::runner::run_cells)
+//! * [`contests`]: the times of each transport in each cell, from rows
+//! * [`Judged`]: choosers, which pick one of the transports of a contest
+//! * [`samples()`]: rows as samples for the model of `transpute_select`
+//! * [`judge`], [`RegretSummary`]: the regret of choosers: time of their choice divided by the time
+//!   of the best
 //!
 //! ```
 //! use transpute_testbed::selection::{Judged, Part, Workloads, contests, judge, tables};

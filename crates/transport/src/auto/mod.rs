@@ -16,19 +16,21 @@
 //! docs/security.md lists attacks.
 //!
 //! ```no_run
-//! # async fn example(security: transpute_transport::Security) -> Result<(), Box<dyn std::error::Error>> {
-//! use transpute_transport::auto::{self, AutoOptions, Pick, Policy, Progress};
+//! # use transpute_transport::Security;
+//! # async fn example(security: Security) -> Result<(), Box<dyn std::error::Error>> {
+//! use transpute_transport::auto::{self, AutoOptions, Pick, Policy, RaceProgress};
 //!
 //! struct FastPathsOverRudp;
 //!
 //! impl Policy for FastPathsOverRudp {
-//!     fn decide(&self, progress: &Progress) -> Option<Pick> {
+//!     fn decide(&self, progress: &RaceProgress) -> Option<Pick> {
 //!         let rate = progress.stage("rudp").up()?.path.sent_train?.rate?;
 //!         (rate > 1_000_000).then(|| Pick::from("rudp"))
 //!     }
 //! }
 //!
-//! let won = auto::race("203.0.113.7:7700", &security, AutoOptions::default(), &FastPathsOverRudp).await?;
+//! let options = AutoOptions::default();
+//! let won = auto::race("203.0.113.7:7700", &security, options, &FastPathsOverRudp).await?;
 //! println!("{} after {:?}", won.pick, won.progress.elapsed);
 //! # Ok(())
 //! # }

@@ -1,8 +1,8 @@
 //! The interface between a race of transports and the policy that ends it.
 //!
 //! A race opens one connection of each kind and reports their state and measurements as
-//! [`RaceProgress`]. After each report, the [`Policy`] either chooses the transport that becomes the
-//! link, or lets the race continue.
+//! [`RaceProgress`]. After each report, the [`Policy`] either chooses the transport that becomes
+//! the link, or lets the race continue.
 
 use std::{sync::Arc, time::Duration};
 

@@ -4,7 +4,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use transpute_transport::{Tcp, conformance};
 //!
-//! let report = conformance::run(&Tcp::default(), &conformance::Options::default()).await?;
+//! let report = conformance::run(&Tcp::default(), &conformance::ConformanceOptions::default()).await?;
 //! println!("{report}");
 //! # Ok(())
 //! # }
@@ -14,15 +14,16 @@
 //! [`Link`](crate::Link): bytes, order, ends, errors, back-pressure and identities. They do not
 //! measure speed.
 //!
-//! | requirement | checks |
-//! | --- | --- |
-//! | bytes arrive unchanged and in order, in writes from one byte to megabytes | `duplex-bulk`, `small-writes`, `cancelled-reads` |
-//! | memory is bounded, and a stalled peer delays no other | `back-pressure`, `peer-stalled` |
-//! | each direction ends by itself, and not before everything has arrived | `half-close`, `dropped-half`, `graceful-close` |
-//! | an unexpected end is reported, and not taken for a complete stream | `peer-drop`, `peer-killed` |
-//! | many links of one listener do not mix | `many-links`, `cancelled-accepts`, `closed-listener` |
-//! | only the right peer gets a link | `link-info`, `wrong-pin-seen-by-connector`, `wrong-pin-seen-by-listener`, `security-mismatch`, `garbage` |
-//! | the counters are right, and reading them holds nothing open | `statistics` |
+//! * bytes arrive unchanged and in order, in writes from one byte to megabytes: `duplex-bulk`,
+//!   `small-writes`, `cancelled-reads`
+//! * memory is bounded, and a stalled peer delays no other: `back-pressure`, `peer-stalled`
+//! * each direction ends by itself, and not before everything has arrived: `half-close`,
+//!   `dropped-half`, `graceful-close`
+//! * an unexpected end is reported, and not taken for a complete stream: `peer-drop`, `peer-killed`
+//! * many links of one listener do not mix: `many-links`, `cancelled-accepts`, `closed-listener`
+//! * only the right peer gets a link: `link-info`, `wrong-pin-seen-by-connector`,
+//!   `wrong-pin-seen-by-listener`, `security-mismatch`, `garbage`
+//! * the counters are right, and reading them holds nothing open: `statistics`
 
 mod bench;
 mod carriage;

@@ -29,7 +29,7 @@
 //! (`simulation::grid`). The limit is the one-way delay and the bytes at line rate. Figures of
 //! kernel TCP and quinn on such a path are from real-time measurements of others.
 //!
-//! | loss | MB | limit | `bbr3` | `cubic` | `bbr3`, rate known | TCP cubic | TCP bbr | quinn cubic | quinn bbr |
+//! | loss | MB | limit | `bbr3` | `cubic` | known rate | TCP cubic | TCP bbr | quinn cubic | bbr |
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 //! | 0 | 2.77 | 0.077 | 0.73 | 0.80 | 0.079 | 0.84 | 0.93 | 1.02 | 0.95 |
 //! | 0 | 30.5 | 0.299 | 1.17 | 1.28 | 0.33 | 1.31 | 1.34 | 1.47 | 1.44 |
@@ -108,11 +108,10 @@ use crate::{
 ///
 /// Settings after the name ([`Registry::get`](crate::Registry::get)), as in `quic:rate=1g,rtt=110`:
 ///
-/// | key | value | sets |
-/// | --- | --- | --- |
-/// | `cc` | `bbr3` or `cubic` | [`QuicOptions::congestion`] |
-/// | `rate` | bits per second that the path carries to the peer, as `1000000`, `2.5m` or `1g` | [`QuicOptions::path`] |
-/// | `rtt` | round-trip time of the path in milliseconds | [`QuicOptions::path`] |
+/// * `cc`: `bbr3` or `cubic`; sets [`QuicOptions::congestion`]
+/// * `rate`: bits per second that the path carries to the peer, as `1000000`, `2.5m` or `1g`; sets
+///   [`QuicOptions::path`]
+/// * `rtt`: round-trip time of the path in milliseconds; sets [`QuicOptions::path`]
 ///
 /// `rate` is for the sending side. With both `rate` and `rtt`, windows follow from them, so give
 /// both on both sides. `cubic` uses `rate` only together with `rtt`.

@@ -138,23 +138,24 @@ impl Party {
         self
     }
 
-    /// Sets the transport by name, or [`TransportChoice::Auto`]. Default: [`TransportChoice::Auto`].
+    /// Sets the transport by name, or [`TransportChoice::Auto`]. Default:
+    /// [`TransportChoice::Auto`].
     #[must_use]
     pub fn transport(mut self, choice: impl Into<TransportChoice>) -> Self {
         self.network.choice = choice.into();
         self
     }
 
-    /// Sets what chooses among the transports of [`TransportChoice::Auto`] when this party connects.
-    /// Default: [`Rule`].
+    /// Sets what chooses among the transports of [`TransportChoice::Auto`] when this party
+    /// connects. Default: [`Rule`].
     #[must_use]
     pub fn chooser(mut self, chooser: Arc<dyn Chooser>) -> Self {
         self.network.chooser = chooser;
         self
     }
 
-    /// Sets the transports that the peer may choose from with [`TransportChoice::Auto`] when this party
-    /// listens. Default: all in the registry.
+    /// Sets the transports that the peer may choose from with [`TransportChoice::Auto`] when this
+    /// party listens. Default: all in the registry.
     #[must_use]
     pub fn offer(mut self, offer: Offer) -> Self {
         self.network.offer = Some(offer);
