@@ -56,13 +56,6 @@ fn codes(list: &str) -> BTreeMap<u8, String> {
         .collect()
 }
 
-/// Returns the text between two texts of the document.
-fn between(text: &'static str, start: &str, end: &str) -> &'static str {
-    let (_, rest) = (text.split_once(start)).unwrap_or_else(|| panic!("no {start:?}"));
-    let (found, _) = (rest.split_once(end)).unwrap_or_else(|| panic!("no {end:?}"));
-    found
-}
-
 /// Returns the payload of a garbler's first frame of a run.
 fn first_hello() -> Vec<u8> {
     let setup = Setup::new(&chain(1), random_inputs(&chain(1), 1, 1));
@@ -194,15 +187,19 @@ fn the_document_lists_every_kind_of_frame() {
 
 #[test]
 fn the_document_lists_the_codes_of_refusals_and_aborts() {
-    let hello = section("### Hello");
-    let fields = codes(between(hello, "Field codes: ", ". Abort"));
+    let section = section("### Codes of refusals and aborts");
+    let (fields, reasons) = section.split_once("Reasons of `Abort`").unwrap();
+    let meanings = |table| -> BTreeMap<u8, &str> {
+        let rows = rows(table).into_iter();
+        rows.map(|row| (row[0].parse().unwrap(), row[1])).collect()
+    };
+    let (fields, reasons) = (meanings(fields), meanings(reasons));
     for field in Field::ALL {
         let meaning = &fields[&(field as u8)];
         assert!(field.to_string().contains(meaning), "{field}: {meaning}");
     }
     assert_eq!(fields.len(), Field::ALL.len());
 
-    let reasons = codes(between(hello, "reasons: ", ".\n"));
     for code in 0..=u8::MAX {
         let expected = AbortReason::from_code(code).map(|reason| match reason {
             AbortReason::Protocol => "protocol violation",
@@ -212,11 +209,7 @@ fn the_document_lists_the_codes_of_refusals_and_aborts() {
             AbortReason::Cancelled => "not wanted any more",
             AbortReason::Busy => "no room for more peers or runs",
         });
-        assert_eq!(
-            reasons.get(&code).map(String::as_str),
-            expected,
-            "reason {code}"
-        );
+        assert_eq!(reasons.get(&code).copied(), expected, "reason {code}");
     }
 }
 
