@@ -5,6 +5,7 @@ mod model;
 #[path = "../../../cli/tests/shared/process.rs"]
 mod process;
 mod programs;
+mod reference;
 mod scheme;
 mod testbed;
 mod web;
