@@ -20,6 +20,7 @@ mod scheme;
 mod separate;
 #[cfg(target_os = "linux")]
 mod serve;
+mod tutorials;
 mod usage;
 
 /// The program under test.
