@@ -319,7 +319,7 @@ impl Engine {
         while let Some(event) = self.connection.next_event() {
             match event {
                 event @ (SessionEvent::Opened | SessionEvent::Called(..)) => {
-                    // There is no receiver if only this side calls.
+                    // Only a side that accepts calls of the peer receives these events.
                     if let Some(calls) = &self.calls {
                         let _ = calls.send(event);
                     }

@@ -180,7 +180,7 @@ mod tests {
             size in 100..1500_u64,
             mut late in prop::collection::vec((0..20_000_000_u64).prop_map(Duration::from_nanos), 100..200),
         ) {
-            // Enough time for several buckets, even at a low rate.
+            // In one step, enough time passes to fill the bucket several times, even at a low rate.
             late[50] = Duration::from_millis(20).max(Duration::from_secs(8 * PACKET) / rate as u32);
             let mut deep = pacer(rate);
             deep.burst = 3 * BURST;

@@ -33,7 +33,7 @@ pub(crate) struct Contents {
     pub(crate) data: Option<Range<u64>>,
     /// The data end the stream.
     pub(crate) end: bool,
-    /// The block of the data or of the parity symbol.
+    /// The FEC block to which the data or the parity symbol belongs.
     pub(crate) block: Option<u32>,
     /// The packet carries a parity symbol.
     pub(crate) parity: bool,

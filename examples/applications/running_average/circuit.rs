@@ -20,10 +20,10 @@ pub(crate) const MAX_ROUNDS: u64 = 1 << (SUM_BITS - DISTANCE_BITS);
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Opened {
-    /// After every round, as in the paper.
+    /// The server learns the sum after every round, as in the paper.
     #[default]
     Round,
-    /// After the last round of a batch.
+    /// The server learns the sum after the last round of a batch.
     Batch,
 }
 

@@ -70,8 +70,9 @@ const WANTED: u32 = INVERT - 3;
 
 /// The current location of each wire's label.
 pub(super) struct Places {
-    /// For a root: its position in the window while its gate is pending, then its slot, in place of
-    /// the root; the inversion is unchanged. For other wires: their folded value.
+    /// A value for each wire. The value of a root contains the position in the window while its
+    /// gate is pending, and then the slot, in place of the root. Its inversion is unchanged. Other
+    /// wires have their folded value.
     values: Vec<Value>,
     /// Uses by gates and outputs that are not yet emitted.
     uses: UseCounts,

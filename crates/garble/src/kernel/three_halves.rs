@@ -222,9 +222,9 @@ fn combine<I: Isa, const N: usize>(
     a: Lanes<I, N>,
     b: Lanes<I, N>,
 ) -> Lanes<I, N> {
-    // S1: (A_L ^ A_R ^ B_L, A_L ^ B_R)
+    // The two halves of S1 are A_L ^ A_R ^ B_L and A_L ^ B_R.
     let s1 = w.xor(b, w.xor(w.repeat_high(a), w.low_to_high(a)));
-    // S2: (A_L ^ B_R, A_R ^ B_L ^ B_R)
+    // The two halves of S2 are A_L ^ B_R and A_R ^ B_L ^ B_R.
     let s2 = w.xor(a, w.xor(w.repeat_low(b), w.high_to_low(b)));
     w.xor(w.and(s1, r_left), w.and(s2, r_right))
 }

@@ -170,7 +170,7 @@ impl SessionConnection {
         if config.ot != OtChoice::Auto {
             return Ok((OtPlan::new(config.ot, config.base_ot, count)?, None));
         }
-        // A side that knows the peer's plan starts no other.
+        // A side that knows the peer's plan adopts it.
         if let Some(plan) = theirs.filter(is_possible) {
             return Ok((plan, None));
         }

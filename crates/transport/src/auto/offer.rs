@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(decode(with_message).unwrap(), offer);
         let all = Offer::all();
         assert_eq!(decode(&all.encode()).unwrap(), all);
-        // Transports of other crates have ports.
+        // Transports of other crates have ports of their own.
         let mut with_port = offer.clone();
         for name in ["mine", "silent"] {
             with_port.transports.push((name.into(), Port::Own(None)));

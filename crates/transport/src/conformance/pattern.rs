@@ -30,7 +30,7 @@ pub struct Mismatch {
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Pattern {
-    /// Starts the stream of a seed.
+    /// Creates the pattern of a seed, at its first byte.
     pub fn new(seed: u64) -> Self {
         Self {
             word: seed,

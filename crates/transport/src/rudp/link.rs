@@ -29,7 +29,7 @@ pub(super) struct Shared {
     over: AtomicBool,
     state: Mutex<State>,
     hold: Hold,
-    /// Data packets find the link.
+    /// The socket passes data packets of this connection to the link.
     registered: AtomicBool,
     last_sample: Arc<OnceLock<PathSample>>,
 }

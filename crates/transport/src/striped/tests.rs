@@ -371,7 +371,7 @@ async fn one_that_has_ended_is_not_given_anything() {
     let [near, far] = stripe(1 << 20);
     growth.add_halves(1, near.0, near.1);
     drop(far);
-    // The reader detects it.
+    // The reader detects that the stripe ended.
     assert!(timeout(SETTLED, reader.read(&mut [0])).await.is_err());
     writer.write_all(&[7; 100_000]).await.unwrap();
     writer.shutdown().await.unwrap();

@@ -13,7 +13,7 @@ pub(super) fn of_this_machine() -> Kernel {
     };
     Kernel {
         send_ceiling: ceiling("tcp_wmem"),
-        // Assumed to be the peer's value, which is unknown.
+        // The receive limit of the peer counts. It is unknown, and this host's stands for it.
         receive_ceiling: ceiling("tcp_rmem"),
         congestion_control: read("tcp_congestion_control"),
         available: (CongestionControl::usable().iter())

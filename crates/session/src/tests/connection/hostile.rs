@@ -231,7 +231,7 @@ fn more_ahead_of_the_calls_than_agreed_is_refused() {
     let (chunk, error) = error.unwrap();
     assert_eq!(chunk, 40);
     assert!(matches!(error, SessionError::Unexpected { .. }), "{error}");
-    // Any other frames, however small.
+    // Output frames of any size are held up to a limit, and then refused.
     for (garbles, len) in [(0, 0), (1 << 31, 0), (0, 1000), (0, 1 << 20)] {
         let mut pair = called(garbles);
         let content = vec![0; len];
