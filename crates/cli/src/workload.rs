@@ -1,4 +1,4 @@
-//! The workload of a circuit in the command line.
+//! The workload of a circuit that is named in the command line.
 
 use transpute::{Config, InputSplit, OutputPolicy, Program, Scheme, workload::Computation};
 use transpute_select::{End, Workload};

@@ -63,7 +63,7 @@ pub enum LanguageError {
     Constant {
         /// The constant, as `PARTY::NAME`.
         constant: String,
-        /// The error of the constant.
+        /// The reason why it cannot be set.
         problem: String,
     },
     /// The compiler panicked or returned an invalid result, which is a bug in it for any source.

@@ -92,7 +92,8 @@ struct Point {
     at: u64,
     packets: usize,
     bytes: u64,
-    /// The sending time of the last of them.
+    /// The time between the sending of the train's first packet and of the packet that arrived
+    /// last.
     left: Duration,
 }
 

@@ -57,9 +57,9 @@ pub struct Fitted {
     pub parameters: Parameters,
     /// Standard deviation of the logarithm of measured over predicted time.
     pub sigma: f64,
-    /// Errors in the cells of the fit.
+    /// Prediction errors in the cells to which the parameters were fitted.
     pub fit: FitErrors,
-    /// Errors in the cells that were left out.
+    /// Prediction errors in the cells that were left out of the fit.
     pub held_out: Option<FitErrors>,
 }
 

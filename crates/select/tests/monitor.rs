@@ -38,7 +38,8 @@ fn chosen_by() -> KnownPath {
     }
 }
 
-/// Ends a run a second after the one before, with all traffic in the sample.
+/// Passes the link's figures at the end of a run to the monitor. The previous run ended one second
+/// earlier.
 fn look(monitor: &mut PathMonitor, sample: &PathSample) {
     monitor.look(sample, Duration::from_secs(1));
 }

@@ -68,7 +68,7 @@ pub(crate) struct Question {
     pub base: BaseOt,
     /// The path as the evaluator sees it.
     pub path: KnownPath,
-    /// The speed of both sides.
+    /// Computing time of each step of oblivious transfer.
     pub costs: Costs,
     /// Transfers in the pool of the connection; `None` if there is none.
     pub pool: Option<u64>,

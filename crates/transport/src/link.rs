@@ -133,7 +133,7 @@ impl Link {
     }
 }
 
-/// A connection that may become a link. Messages before that are not counted.
+/// A connection that may become a link. The byte counts of the link start at the conversion.
 pub(crate) struct LinkHalves<R, W> {
     pub(crate) reader: R,
     pub(crate) writer: W,

@@ -186,9 +186,9 @@ impl Handshakes {
         })
     }
 
-    /// Waits for the next link, for [`Listener::accept`](crate::Listener::accept). Peers that fail
-    /// to authenticate are logged and dropped. Cancel-safe if the futures of `next_stream`, which
-    /// waits for the next stream, are.
+    /// Returns the next link. Implementations of [`Listener::accept`](crate::Listener::accept) call
+    /// this. `next_stream` waits for the next stream from a peer. Peers that fail to authenticate
+    /// are logged and dropped. Cancel-safe if the futures of `next_stream` are cancel-safe.
     ///
     /// # Errors
     /// Those of `next_stream`.

@@ -80,7 +80,7 @@ pub(crate) struct Divide {
     /// Width of dividend and divisor, in bits
     #[arg(long, value_name = "BITS", default_value_t = 32, value_parser = width)]
     pub(crate) width: usize,
-    /// This party's share of the dividend; without --role, twice, the garbler's first
+    /// This party's share of the dividend. Without --role, give it twice, the garbler's first
     #[arg(
         long,
         value_name = "NUMBER",
@@ -88,7 +88,7 @@ pub(crate) struct Divide {
         requires = "divisor"
     )]
     pub(crate) dividend: Vec<Integer>,
-    /// This party's share of the divisor; without --role, twice, the garbler's first
+    /// This party's share of the divisor. Without --role, give it twice, the garbler's first
     #[arg(
         long,
         value_name = "NUMBER",
@@ -110,8 +110,8 @@ pub(crate) struct Average {
     /// Width of a value, in bits
     #[arg(long, value_name = "BITS", default_value_t = 32, value_parser = width)]
     pub(crate) width: usize,
-    /// File of this party's shares of the series, one number per line; without --role, twice, the
-    /// garbler's first
+    /// File of this party's shares of the series, one number per line. Without --role, give it
+    /// twice, the garbler's first
     #[arg(long, value_name = "FILE", required = true)]
     pub(crate) values: Vec<PathBuf>,
     /// Number of last values to average [default: the number of weights, or all values]
@@ -121,14 +121,14 @@ pub(crate) struct Average {
     #[arg(long, value_name = "WEIGHTS", value_delimiter = ',', conflicts_with_all = ["weight_shares", "observations"])]
     pub(crate) weights: Vec<String>,
     /// File of this party's shares of weights that neither party knows, one number per line; only
-    /// with the approach circuit. Without --role, twice
+    /// with the approach circuit. Without --role, give it twice
     #[arg(long, value_name = "FILE", conflicts_with = "observations")]
     pub(crate) weight_shares: Vec<PathBuf>,
     /// Width of a split weight, in bits
     #[arg(long, value_name = "BITS", default_value_t = 16, value_parser = width)]
     pub(crate) weight_width: usize,
     /// This party's share of the number of observations, which replaces the number of periods as
-    /// the divisor. Without --role, twice
+    /// the divisor. Without --role, give it twice
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
     pub(crate) observations: Vec<Integer>,
     /// Arguments that all computations have.

@@ -58,8 +58,8 @@ pub(crate) struct Scattered<'a> {
 
 impl<'a> Scattered<'a> {
     /// # Safety
-    /// All vectors passed to the methods are as wide as there are gates, at most [`MAX_WIDTH`]. All
-    /// slots of the gates are below the number of slots in all slices passed to the methods.
+    /// For every later call of a method, the caller guarantees two conditions. The vector has one
+    /// element per gate, at most [`MAX_WIDTH`]. Every slot of a gate exists in the slice passed.
     #[inline(always)]
     pub(crate) unsafe fn new(gates: &'a [ProgramGate]) -> Self {
         Self { gates }
@@ -168,8 +168,8 @@ pub(crate) struct SideBySide {
 
 impl SideBySide {
     /// # Safety
-    /// All slots of the gate are below the number of slots in all slices passed to the methods. If
-    /// the gate is an XOR gate, its operands have no inversion marks.
+    /// For every later call of a method, the caller guarantees that every slot of the gate exists
+    /// in the slice passed. If the gate is an XOR gate, its operands have no inversion marks.
     #[inline(always)]
     pub(crate) unsafe fn new(gate: ProgramGate) -> Self {
         Self { gate }

@@ -74,8 +74,8 @@ impl BaseReceiver {
         rng: &mut (impl CryptoRng + ?Sized),
     ) -> (Self, Vec<u8>) {
         let choices = choice_bytes(choices);
-        // The choice determines which of an instance's two points is random, so both lists are
-        // secret.
+        // The point of an instance that is not chosen is random. `uniform` and `random` show which
+        // one that is, so both are secret.
         let mut uniform = Zeroizing::new(vec![[0; 64]; choices.len()]);
         uniform.iter_mut().for_each(|bytes| rng.fill_bytes(bytes));
         let group = Group::detect();

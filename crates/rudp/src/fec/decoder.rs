@@ -272,7 +272,7 @@ impl DecoderStore {
                 break;
             }
             if oldest >= block {
-                // The oldest block is this one or a newer one.
+                // Only this block and newer ones are left, so this block is given up.
                 self.finish(block);
                 return false;
             }

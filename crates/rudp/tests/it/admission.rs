@@ -18,7 +18,7 @@ const HANDSHAKE: u8 = 0x31;
 const RETRY: u8 = 0x32;
 const VERSIONS: u8 = 0x33;
 
-/// A table without room, so that every connector needs a token.
+/// Limits without room for half-open connectors, so that every connector needs a token.
 const BUSY: AcceptLimits = AcceptLimits {
     half_open: 0,
     handshakes: 128,

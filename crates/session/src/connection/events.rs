@@ -110,9 +110,9 @@ impl Decline {
 pub struct RunReport {
     /// Payload bytes by purpose.
     pub traffic: Traffic,
-    /// Bytes of sent frames, with headers. Extensions of the pool are not counted.
+    /// Bytes of sent frames, with headers. Extensions of the random-OT pool are not counted.
     pub bytes_sent: u64,
-    /// Bytes of received frames, with headers. Extensions of the pool are not counted.
+    /// Bytes of received frames, with headers. Extensions of the random-OT pool are not counted.
     pub bytes_received: u64,
     /// The kind of oblivious transfer in use.
     pub ot: OtPlan,

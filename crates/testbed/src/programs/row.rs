@@ -66,9 +66,9 @@ pub struct ProgramRow {
 /// any.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Said {
-    /// The command on side A.
+    /// The result of the command on side A.
     pub a: Option<Value>,
-    /// The command on side B.
+    /// The result of the command on side B.
     pub b: Option<Value>,
 }
 

@@ -1,11 +1,11 @@
-//! The cost of the choosers' choices.
+//! The regret of choosers: the time of their choice divided by that of the best transport.
 
 use super::{
     CellTimes, Conditions, FAILED_MS, Judged, Part, RunTime, Workloads,
     bootstrap::interval_of_mean, choosers::Picked,
 };
 
-/// The cost of a choice in a cell.
+/// The time and the regret of a choice in a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The chosen transport. `None` if the chooser had no answer.
@@ -20,7 +20,7 @@ pub struct Verdict {
     pub error: Option<f64>,
 }
 
-/// The cost of choices in all cells: for every contest, a verdict on every chooser.
+/// The verdicts on every chooser, for every contest (a cell with the times of its transports).
 #[derive(Clone, Debug)]
 pub struct Verdicts<'a> {
     /// The names of the choosers.

@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-/// The error of an address that can be neither bound nor connected to.
+/// The error of an address that is invalid or cannot be resolved.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AddressError {

@@ -148,7 +148,8 @@ const TRUST_ROUNDS: f64 = 1.5;
 /// A larger share of lost bytes means that a queue overflows.
 const MAX_LOSS: f64 = 0.1;
 
-/// An estimate below this share of the seed means that the seed was too high.
+/// Share of the seed rate. If the controller's rate estimate is lower, the seed rate was too high,
+/// and the estimate replaces it.
 const SEED_TOLERANCE: f64 = 0.85;
 
 impl Seed {

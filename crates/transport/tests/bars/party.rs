@@ -39,7 +39,8 @@ const PREFIX: &str = "party: ";
 /// s.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// A prime number of bytes, so that data at a wrong position differs.
+/// Length of the pattern that the sent data repeats, in bytes. It is prime, so that data at a wrong
+/// position differs from the pattern.
 const PERIOD: usize = 1_000_003;
 
 /// Maximum number of bytes of a read.

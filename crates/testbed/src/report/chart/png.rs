@@ -13,7 +13,7 @@ const ZOOM: f32 = 2.0;
 /// Maximum width and height of an image, in pixels.
 const MAX_SIDE: f32 = 16_384.0;
 
-/// The error of a PNG.
+/// An error of rendering a chart as PNG.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PngError {
