@@ -20,8 +20,8 @@ use transpute_garble::ceiling::Ceiling;
 
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Measures encryption under one key, and under fresh keys as half gates need it; both bound the
-/// speed of all other benchmarks here.
+/// Measures AES encryption under one key, and under fresh keys as half gates need it. Both are
+/// upper bounds of the speed of all other benchmarks here.
 fn ceilings(c: &mut Criterion) {
     const ROUNDS: u64 = 1000;
     let mut group = c.benchmark_group("ceiling");
@@ -65,7 +65,8 @@ impl Setup<'_> {
         vec![self.subject.garbler_bits(); self.lanes]
     }
 
-    /// Garbles instances side by side; calls `each` with each chunk, in the same buffer.
+    /// Garbles instances side by side. Calls `each` with each chunk. All chunks use the same
+    /// buffer.
     fn garble(&self, garbler: &mut Garbler, chunk: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
         garbler
             .begin_side_by_side(&self.bits())

@@ -21,7 +21,7 @@ use tokio::{
 };
 use transpute_transport::{Identity, Link, LinkReader, LinkWriter, Security, Tcp, Transport as _};
 
-/// The largest number of bytes per read or write.
+/// Maximum number of bytes per read or write.
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// Number of bytes of the bulk transfer: one gigabyte.

@@ -30,7 +30,7 @@ pub struct Ends {
     pub wait: u64,
 }
 
-/// A party with the connection to its peer.
+/// A party and how it reaches its peer: it listens, or it connects.
 enum Met {
     Listening(Listening),
     Connecting(Connecting),

@@ -145,7 +145,7 @@ impl Party {
         }
     }
 
-    /// Waits until it listens.
+    /// Waits until the party listens. Returns its address.
     fn address(&mut self) -> String {
         loop {
             let start = self.said.len();

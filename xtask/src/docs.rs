@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-/// The page that lists all others in the order of the book.
+/// The page that lists all other pages in the order of the book.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// Checks all links and tables of fields, and builds the book if mdBook is installed.
@@ -30,7 +30,7 @@ pub(crate) fn run(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(complaints)
 }
 
-/// Folders of the repository: a code span that begins with one names a file.
+/// Folders of the repository. A code span that begins with one of them names a file.
 const FOLDERS: [&str; 6] = [
     "crates/",
     "docs/",
@@ -92,7 +92,8 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(complaints)
 }
 
-/// Returns a complaint for every public field of the sources in [`FIELDS`] that its page lacks.
+/// Returns a complaint for every public field of the sources in [`FIELDS`] that is missing on their
+/// page.
 fn check_fields(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut complaints = Vec::new();
     for (page, sources) in FIELDS {
@@ -191,7 +192,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 fn links(text: &str) -> Vec<&str> {
     let mut targets = Vec::new();
     for line in prose(text) {
-        // Every second part of a line is code.
+        // Every second part between backticks is code and is skipped.
         for part in line.split('`').step_by(2) {
             let mut rest = part;
             while let Some((_, after)) = rest.split_once("](") {
@@ -252,7 +253,7 @@ fn collect_pages(
     names.sort();
     for path in names {
         if root.join(&path).is_dir() {
-            // Build output of workspaces within.
+            // Folders named `target` contain build output.
             if path.ends_with("target") {
                 continue;
             }

@@ -6,7 +6,8 @@ use std::{env, error::Error, path::Path, process::Command};
 /// The manifests of the directories for cargo-fuzz.
 const MANIFESTS: [&str; 1] = ["crates/rudp/fuzz/Cargo.toml"];
 
-/// Checks them with the current compiler; only running them needs a nightly compiler.
+/// Checks that the fuzz targets compile with the current compiler. Running them needs a nightly
+/// compiler.
 pub(crate) fn check(root: &Path) -> Result<(), Box<dyn Error>> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     for manifest in MANIFESTS {

@@ -14,26 +14,26 @@ const COMMAND: &str = "cargo xtask slow-tests";
 /// The reason why a test is ignored.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Reason {
-    /// It takes long.
+    /// The test takes long.
     Slow,
-    /// It reads files from the directory in this environment variable.
+    /// The test reads files from the directory in this environment variable.
     Needs(String),
-    /// It is a measurement, which prints figures.
+    /// The test is a measurement, which prints figures.
     Measures,
-    /// Another test runs it in a child process.
+    /// Another test runs this test in a child process.
     Child,
 }
 
 /// An ignored test.
 #[derive(Debug)]
 pub(crate) struct Ignored {
-    /// The package that it belongs to.
+    /// The package that the test belongs to.
     pub(crate) package: String,
-    /// The arguments that choose its target for `cargo test`.
+    /// The arguments by which `cargo test` selects the target that contains the test.
     pub(crate) target: Vec<String>,
     /// The name of the test function.
     pub(crate) name: String,
-    /// The reason why it is ignored.
+    /// The reason why the test is ignored.
     pub(crate) reason: Reason,
 }
 

@@ -16,7 +16,8 @@ use std::{
 /// Time limit of one run, in seconds: CUBIC needs minutes for 30 MB at 110 ms and 1 % loss.
 const TIMEOUT_SECONDS: &str = "900";
 
-/// The default of Linux since 2.6.19, which the paper used; a machine may have another default.
+/// The flag that selects CUBIC, which the paper used. It is the default of Linux since 2.6.19, but
+/// a machine may have another default.
 const CUBIC: (&str, &str) = ("--congestion-control", "cubic");
 
 /// An experiment: a matrix of testbed runs.
@@ -69,7 +70,7 @@ const EXPERIMENTS: [Experiment; 10] = [
         ],
         quick: &[("--loss", "0,0.0005,0.01"), ("--repetitions", "3")],
     },
-    // The same for a large circuit, whose runs take minutes.
+    // The same figures for a large circuit, whose runs take minutes.
     Experiment {
         name: "loss-mincut",
         flags: &[

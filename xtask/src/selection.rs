@@ -52,7 +52,7 @@ pub(crate) fn fit(root: &Path, files: &[&str]) -> Result<(), Box<dyn Error>> {
     command.args(["model", "fit"]).args(&rows).args(files);
     command.args(["--name", "docs/results/selection"]);
     succeed(command.arg("--out").arg(&model))?;
-    // The program was built with the previous model, so it gets the new one as an argument.
+    // The program includes the previous model, so it gets the new model as an argument.
     let mut command = Command::new(&program);
     command.args(["testbed", "selection", "score"]).args(&rows);
     command.arg("--model").arg(&model).arg("--out").arg(&folder);

@@ -75,7 +75,7 @@ fn run_all(root: &Path, tests: &[Ignored], selection: Selection) -> Result<(), B
         let output = cargo_test(root, test, selection, &["--exact", &path, "--nocapture"])?;
         let seconds = start.elapsed().as_secs_f64();
         let stdout = String::from_utf8_lossy(&output.stdout);
-        // A run with a name that matches no test succeeds too.
+        // `cargo test` also succeeds if the name matches no test, so the output is checked too.
         if output.status.success() && stdout.contains("test result: ok. 1 passed") {
             passed += 1;
             println!("ok      {seconds:7.1} s {}", listed(test));
@@ -121,7 +121,7 @@ fn cargo_test(
     command.current_dir(root).arg("test");
     match selection {
         Selection::All => command.args(["--release", "--package", &test.package]),
-        // Another set of packages would rebuild dependencies with other features.
+        // With another set of packages, cargo would rebuild dependencies with other features.
         Selection::Ci => command.arg("--workspace"),
     };
     command.args(&test.target);

@@ -79,7 +79,7 @@ const MAY_NAME_TRANSPORTS: [&str; 7] = [
 /// The directories with source files.
 const SOURCE_FOLDERS: [&str; 4] = ["crates", "examples", "benches", "xtask"];
 
-/// The largest number of lines of a file; over 400 lines, a file needs a good reason.
+/// Maximum number of lines of a source file. Files should have at most 400 lines.
 const MAX_LINES: usize = 800;
 
 /// Returns all source files of the repository, in order.
@@ -220,7 +220,7 @@ fn collect_sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dy
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
-            // Build output of packages that are built separately.
+            // Folders named `target` contain build output.
             if !path.ends_with("target") {
                 collect_sources(&path, files)?;
             }

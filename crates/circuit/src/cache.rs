@@ -15,11 +15,12 @@ use crate::{Circuit, LoadError, Program};
 /// program.
 const COMPILER: &[u8] = b"transpute program cache 2";
 
-/// A directory of compiled programs, each in a file named after the digest of its source.
+/// A directory of compiled programs. Each program has one file, named after the digest of its
+/// source.
 ///
 /// A program is checked when it is read, and recompiled if its file is damaged. The directory must
-/// be trusted: a file written by someone else can hold another valid program. A session detects
-/// that, because both parties compare the digests of their programs.
+/// be trusted, because a forged file can contain another valid program. A session detects such a
+/// program, because both parties compare the digests of their programs.
 #[derive(Clone, Debug)]
 pub struct ProgramCache {
     folder: PathBuf,
@@ -125,8 +126,9 @@ impl ProgramCache {
         stored.map_err(|source| CacheError::File { path, source })
     }
 
-    /// Returns the cached program, or compiles and stores the circuit that `make` returns. The
-    /// second value is an error of the cache, which does not prevent compilation.
+    /// Returns the program from the cache. If it is missing or damaged, compiles the circuit that
+    /// `make` returns and stores the result. The second value is an error of the cache, if there
+    /// was one; the program is valid in any case.
     ///
     /// # Errors
     /// Any error of `make`.

@@ -75,9 +75,9 @@ pub enum CircuitError {
     /// The widths of the output values do not add up to the number of output wires.
     #[error("the output values have {expected} bits in all, but there are {found} output wires")]
     OutputCount {
-        /// Sum of the widths.
+        /// Sum of the widths of the output values.
         expected: u64,
-        /// Output wires given.
+        /// Number of output wires given.
         found: usize,
     },
     /// The circuit has 2^31 wires or more.
@@ -86,9 +86,9 @@ pub enum CircuitError {
     /// The number of input bits differs from that of the circuit.
     #[error("the circuit takes {expected} input bits, not {found}")]
     InputCount {
-        /// Input bits of the circuit.
+        /// Number of input bits of the circuit.
         expected: usize,
-        /// Bits given.
+        /// Number of bits given.
         found: usize,
     },
 }
@@ -116,7 +116,7 @@ impl Circuit {
         Self::from_parts(input_widths, output_widths, ops, operands, outputs)
     }
 
-    /// Does the same as [`Circuit::new`], with operations and operands in the internal layout.
+    /// Does the same as [`Circuit::new`], with operations and operands in separate vectors.
     pub(crate) fn from_parts(
         input_widths: Vec<u32>,
         output_widths: Vec<u32>,

@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-/// The owner of each input value of a circuit: the garbler or the evaluator.
+/// Assigns each input value of a circuit to its owner: the garbler or the evaluator.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct InputSplit {
     widths: Vec<u32>,
     garbler: Vec<bool>,
 }
 
-/// The reason why a choice of the garbler's input values does not fit the circuit.
+/// The error of an index in a list of the garbler's input values that the circuit does not have.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error(
     "input value {index} does not exist: the circuit has {values} input values, counted from 0"

@@ -42,7 +42,7 @@ fn options_reach_the_generators() {
     let ands = |spec: &str| named(spec).unwrap().count(Op::And);
     assert_eq!(ands("exact-min-cut:8x8"), 6_006);
     assert_eq!(ands("exact-min-cut:8x8,shared") - 6_006, {
-        // 28 additions of 8 bits, and cuts that are one bit wider.
+        // The shares take 28 additions of 8 bits, and the cuts are one bit wider.
         28 * 8 + 7 * 6 + 2 * 120 + 2 * 126
     });
     assert_eq!(ands("exact-min-cut:8x8,argmin") - 6_006, 7 * 126);

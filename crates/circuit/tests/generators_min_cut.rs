@@ -140,7 +140,8 @@ fn documented_layouts_hold() {
     );
 }
 
-/// Number of vertices, weight width, `shared`, `argmin`, and the numbers of AND and XOR gates.
+/// A test case: number of vertices, width of weights in bits, `shared`, `argmin`, and the numbers
+/// of AND and XOR gates.
 type Row = (usize, usize, bool, bool, [usize; 2]);
 
 fn exact(row: Row, folded: bool) -> Circuit {

@@ -1,4 +1,4 @@
-//! Time, traffic and money of many runs.
+//! Predicts time, traffic and cost of many runs.
 //!
 //! The cost model is that of Rebane, *A feasibility analysis of secure multiparty computation
 //! deployments*, 2012, section 7.2. Each party rents a machine by the hour and pays for outgoing
@@ -10,17 +10,17 @@ use transpute_select::{Choice, Workload};
 
 use crate::failure::Failure;
 
-/// Bytes of IP packets on the wire per byte of protocol frames, for the headers of TLS, TCP or UDP,
-/// and IP. Retransmissions and error correction are extra; see [`Plan::new`].
+/// Ratio of bytes in IP packets to bytes of protocol frames. It accounts for the headers of TLS,
+/// TCP or UDP, and IP. [`Plan::new`] adds retransmissions.
 const WIRE: f64 = 1.05;
 
-/// Largest loss that a plan accounts for. Beyond it, predictions have no meaning.
+/// Largest loss probability that a plan accounts for. Predictions for a larger one are meaningless.
 const MAX_LOSS: f64 = 0.99;
 
-/// Bytes of a gigabyte for billing.
+/// Number of bytes in a gigabyte, as providers bill it.
 const GIGABYTE: f64 = 1e9;
 
-/// Prices of a cloud provider, in any one currency.
+/// Prices of a cloud provider. All prices and costs have the same, unspecified currency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Prices {
     /// Price of a gigabyte (10^9 bytes) of outgoing traffic. Incoming traffic is free.
@@ -36,9 +36,9 @@ pub(crate) struct Plan {
     pub(crate) runs: u64,
     /// Duration of all runs, in seconds.
     pub(crate) seconds: f64,
-    /// Interval of the duration with a probability of about 80 % on an unchanged path, in seconds.
-    /// The errors of runs on one path are correlated, so the relative width does not shrink with
-    /// the number of runs.
+    /// Interval that contains the duration with a probability of about 80 % if the path does not
+    /// change, in seconds. The errors of runs on one path are correlated, so the relative width
+    /// does not decrease with the number of runs.
     pub(crate) interval_s: (f64, f64),
     /// Bytes on the wire from garbler to evaluator.
     pub(crate) garbler_bytes: f64,
@@ -51,7 +51,7 @@ pub(crate) struct Plan {
 }
 
 impl Prices {
-    /// Checks prices.
+    /// Checks that prices are valid.
     pub(crate) fn new(per_gigabyte: f64, per_hour: f64) -> Result<Self, Failure> {
         for (flag, price) in [
             ("--price-per-gb", per_gigabyte),
@@ -71,9 +71,9 @@ impl Prices {
 }
 
 impl Plan {
-    /// Predicts `runs` runs of a workload over the chosen transport. `loss` is the probability of
-    /// loss towards the evaluator and towards the garbler. Lost packets are paid for and sent
-    /// again.
+    /// Predicts `runs` runs of a workload over the chosen transport. `loss` has the loss
+    /// probabilities towards the evaluator and towards the garbler. Retransmissions of lost packets
+    /// add to the billed traffic.
     pub(crate) fn new(
         choice: &Choice,
         workload: &Workload,
@@ -125,12 +125,12 @@ mod tests {
             let prices = Prices::new(price, 0.12).ok().unwrap();
             let plan = Plan::new(&choice, &work, (0.0, 0.0), 1, prices);
             assert!((plan.traffic_cost / 1.05 - expected).abs() < 6e-5);
-            // Two machines for the whole duration.
+            // Both machines are rented for the whole duration.
             let hours = plan.seconds / 3600.0;
             assert!((plan.machine_cost - 2.0 * hours * 0.12).abs() < 1e-12);
             assert!(plan.interval_s.0 < plan.seconds && plan.seconds < plan.interval_s.1);
         }
-        // Lost packets are paid for and sent again.
+        // Lost packets are billed and retransmitted.
         let lossy = Plan::new(&choice, &work, (0.5, 0.0), 10, Prices::default());
         assert!((lossy.garbler_bytes / (10.0 * 35.5e6 * 1.05 * 2.0) - 1.0).abs() < 1e-9);
         assert!(Prices::new(-1.0, 0.0).is_err() && Prices::new(f64::NAN, 0.0).is_err());

@@ -30,7 +30,7 @@ impl Explanation {
     /// Chooses a transport for each workload.
     ///
     /// # Errors
-    /// The error of the chooser.
+    /// The failure of the chooser, for example if no transport is usable.
     pub(crate) fn new(
         chooser: &dyn Chooser,
         path: &PathEstimate,
@@ -51,7 +51,8 @@ impl Explanation {
     }
 }
 
-/// The path on one line, a table with a line per workload and the winner marked, and the reasons.
+/// Prints the path on one line, a table with one line per workload, and the reasons. The table
+/// marks the chosen transport.
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "path: {}\n", self.path)?;

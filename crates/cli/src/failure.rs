@@ -45,8 +45,7 @@ impl FailureKind {
     }
 }
 
-/// The fingerprint of the identity that was loaded last, for the message about a peer that rejects
-/// it.
+/// The fingerprint of this process's identity. The message about a peer that rejects it shows it.
 static OURS: Mutex<Option<Fingerprint>> = Mutex::new(None);
 
 /// Records the fingerprint of this process's identity.
@@ -59,9 +58,9 @@ pub(crate) fn set_ours(fingerprint: Fingerprint) {
 pub enum Failure {
     /// A failure with a message.
     Told {
-        /// The kind, which has the exit code.
+        /// The kind. It determines the exit code.
         kind: FailureKind,
-        /// One line, without the causes.
+        /// The message in one line, without the causes.
         message: String,
         /// The cause.
         source: Option<Box<dyn Error + Send + Sync>>,
@@ -109,7 +108,7 @@ impl Failure {
         }
     }
 
-    /// Returns a failure of no particular kind.
+    /// Returns a failure of kind [`FailureKind::Other`].
     pub fn other(message: impl Into<String>) -> Self {
         Self::new(FailureKind::Other, message)
     }
@@ -144,12 +143,12 @@ impl Failure {
     /// Prints one line with the message and its causes.
     pub(crate) fn print(&self) {
         if let Some(line) = self.line() {
-            // An error of standard error cannot be reported.
+            // An error of writing to standard error cannot be reported.
             let _ = writeln!(io::stderr(), "error: {line}");
         }
     }
 
-    /// Returns exit code, kind and message of a failure that is not silent.
+    /// Returns the exit code, the name of the kind and the message. None for a silent failure.
     pub(crate) fn parts(&self) -> Option<(u8, &'static str, String)> {
         match self {
             Self::Told { kind, .. } => Some((*kind as u8, kind.name(), self.line()?)),
@@ -185,8 +184,8 @@ impl Failure {
     }
 }
 
-/// Returns whether the peer rejects this side's fingerprint. Transparent errors are not their own
-/// sources, so each layer is checked.
+/// Returns whether the peer rejects this side's fingerprint. The error may be wrapped in others, so
+/// the error and all its sources are checked.
 fn is_refusal(error: &(dyn Error + 'static)) -> bool {
     let of_session = |error: &SessionError| match error {
         SessionError::Link(error) => is_refusal(&**error),
@@ -218,7 +217,7 @@ impl From<transpute::Error> for Failure {
             transpute::Error::Unprotected(_) => FailureKind::Usage,
             transpute::Error::Transport(error) => before_session(error),
             transpute::Error::Session(error) => match remedy(error) {
-                // Without the source, whose text the message contains.
+                // The source is left out, because the message contains its text.
                 Some(remedy) => return Self::new(in_session(error), format!("{error}; {remedy}")),
                 None => in_session(error),
             },

@@ -1,4 +1,5 @@
-//! Parsers of option values that report what was expected, and warnings for options without effect.
+//! Parsers of option values, whose errors say what was expected, and a warning about options
+//! without effect.
 
 use std::{
     num::{IntErrorKind, ParseIntError},
@@ -14,7 +15,7 @@ use transpute::{
 
 use crate::{output, suggest};
 
-/// Headings of the options in help texts.
+/// Heading of the identity options in help texts. The constants below are headings too.
 pub(crate) const IDENTITY: &str = "Identity";
 pub(crate) const TRANSPORT: &str = "Transport";
 pub(crate) const PROTOCOL: &str = "Protocol (the same on both sides)";

@@ -1,8 +1,8 @@
-//! Circuits from source files of the language, compiled in a process with limits.
+//! Compiles source files of the Garble language to circuits, in a process with limits.
 //!
-//! The compiler is a library. A short source can make it use any amount of memory and time, or
-//! overflow its stack, and nothing in the same process could stop it. So this program starts itself
-//! as a child process that may fail.
+//! The compiler is a library. A short source file can make it use any amount of memory and time, or
+//! overflow its stack. The same process could not stop it. So this program starts itself as a child
+//! process, which may be killed.
 
 use std::{
     fs::File,
@@ -22,13 +22,13 @@ use transpute_language::{
 
 use crate::failure::{Failure, FailureKind};
 
-/// The ending of the names of source files.
+/// The file name extension of source files.
 pub(crate) const EXTENSION: &str = ".garble.rs";
 
-/// Prefix of the lines that describe the circuit in the child's messages.
+/// Prefix of the lines on the child's standard error that describe the circuit.
 const NOTE: &str = "note: ";
 
-/// Maximum number of bytes of the child's messages.
+/// Maximum number of bytes that are read from the child's standard error.
 const MAX_MESSAGES: u64 = 1 << 20;
 
 /// The limits of a compilation.
@@ -51,7 +51,7 @@ impl Default for Bounds {
     }
 }
 
-/// A circuit, with a description of its values, one line each.
+/// A compiled circuit, and a description of its input and output values with one line per value.
 pub(crate) struct Function {
     pub(crate) circuit: Circuit,
     pub(crate) notes: Vec<String>,
@@ -103,7 +103,7 @@ pub(crate) fn read(
     })
 }
 
-/// Reads the messages on another thread, because the child blocks when the pipe is full.
+/// Reads the child's messages on another thread, because the child blocks when the pipe is full.
 fn listen(stderr: ChildStderr) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -159,8 +159,8 @@ fn was_too_long(_: ExitStatus) -> bool {
     false
 }
 
-/// Compiles a source file in this process, whose limits stay in force, and prints a description of
-/// its values.
+/// Compiles a source file in this process, and prints the circuit and a description of its values.
+/// The limits of this process remain set afterwards.
 pub(crate) fn contained(
     path: &Path,
     options: &CompileOptions,
@@ -212,7 +212,8 @@ pub(crate) fn text(path: &Path) -> Result<String, Failure> {
     let cannot = |error: std::io::Error| Failure::file(path, "cannot be read").because(error);
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(cannot)?;
-    // One byte more, so that a file that is too long is an error instead of being cut.
+    // One byte more than the maximum is read. So a file that is too long is an error and is not
+    // truncated silently.
     (file
         .take(MAX_SOURCE_BYTES as u64 + 1)
         .read_to_end(&mut bytes))

@@ -14,7 +14,7 @@ pub(crate) const VARIABLE: &str = "TRANSPUTE_LOG";
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// Starts logging at the level of warnings, or at a lower level.
+/// Starts logging. The level is `warn` for verbosity 0, and more detailed for larger numbers.
 pub(crate) fn start(verbosity: u8) -> Result<(), Failure> {
     let variable = env::var(VARIABLE).ok().filter(|text| !text.is_empty());
     let is_wanted = verbosity > 0 || variable.is_some();
@@ -30,8 +30,7 @@ pub(crate) fn start(verbosity: u8) -> Result<(), Failure> {
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
-        // Otherwise, an error of writing to a closed standard error would be written to standard
-        // error.
+        // Otherwise, the logger would report a failed write to standard error on standard error.
         .log_internal_errors(false);
     let registry = tracing_subscriber::registry().with(filter);
     // This process sets the subscriber only here. Without `-v`, warnings have no time and module.
@@ -50,7 +49,8 @@ fn filter(text: &str) -> Result<Targets, Failure> {
         let level = directive
             .split_once('=')
             .map_or(directive, |(_, level)| level);
-        // The parser below would accept an unknown level as a target, and digits as levels.
+        // Without this check, the parser below accepts an unknown level as the name of a target,
+        // and digits as levels.
         if !LEVELS.contains(&level.trim().to_ascii_lowercase().as_str()) {
             return Err(Failure::usage(format!(
                 "{VARIABLE}: expected LEVEL or TARGET=LEVEL,..., the levels being {}; found {directive:?}",

@@ -1,4 +1,4 @@
-//! Output of commands: values, JSON, quantities.
+//! Formats and prints the output of commands: values, JSON and quantities.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -14,9 +14,10 @@ use crate::failure::{Failure, FailureKind};
 /// An output value in JSON.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct OutputValue {
-    /// One character per bit in wire order, as in `bits:`.
+    /// The value as one character per bit in wire order, like an input that starts with `bits:`.
     pub(crate) bits: String,
-    /// Most significant digit first, as in `hex:`.
+    /// The value in hexadecimal, most significant digit first, like an input that starts with
+    /// `hex:`.
     pub(crate) hex: String,
 }
 
@@ -30,7 +31,7 @@ impl OutputValue {
     }
 }
 
-/// Writes to standard output. If it is closed, the failure has no message.
+/// Writes to standard output. If the reader has closed it, the failure has no message.
 ///
 /// # Errors
 /// Standard output cannot be written to.
@@ -49,7 +50,7 @@ fn stdout_failure(error: io::Error) -> Failure {
     Failure::other("cannot write to standard output").because(error)
 }
 
-/// A JSON object was written. An error is not written after a result.
+/// True if a JSON object was written. An error is then not written as another object.
 static HAS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// Returns whether a JSON object was written.
@@ -91,7 +92,7 @@ pub(crate) fn print_failure(failure: &Failure) {
             kind,
             message,
         };
-        // The exit code reports the failure too.
+        // If printing fails, the exit code still reports the failure.
         let _ = print_json(&ErrorObject { error });
     }
 }
@@ -102,10 +103,11 @@ pub fn note(text: impl AsRef<str>) {
     let _ = writeln!(err, "{}", text.as_ref()).and_then(|()| err.flush());
 }
 
-/// Maximum width of an output value that is also written in decimal and binary notation, in bits.
+/// Maximum width in bits of an output value that is printed in decimal and binary notation too.
 const MAX_SHORT_WIDTH: usize = 64;
 
-/// Writes a line per output value, in all notations that are short enough.
+/// Writes one line per output value. A value of at most [`MAX_SHORT_WIDTH`] bits has several
+/// notations.
 pub(crate) fn write_values(out: &mut dyn Write, prefix: &str, values: &[Bits]) -> io::Result<()> {
     for (index, bits) in values.iter().enumerate() {
         write!(out, "{prefix}output {index}: hex:{}", bits.to_hex())?;
@@ -119,11 +121,11 @@ pub(crate) fn write_values(out: &mut dyn Write, prefix: &str, values: &[Bits]) -
 
 /// Returns a time in milliseconds, rounded to microseconds.
 pub(crate) fn milliseconds(time: Duration) -> f64 {
-    // The clocks are not more precise.
+    // The clocks are not more precise than a microsecond.
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
-/// Formats a count with its noun. `one` is the singular.
+/// Formats a count with its noun. `one` is the singular of the noun.
 pub(crate) fn counted(count: u64, one: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {one}{plural}", grouped(count))

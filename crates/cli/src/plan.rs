@@ -18,7 +18,7 @@ use crate::{
     workload::{self, Asked},
 };
 
-/// The name of a path that is measured before the prediction.
+/// The value of `--path` that requests a measurement of the path before the prediction.
 const MEASURED: &str = "measured";
 
 #[derive(clap::Args)]
@@ -87,8 +87,8 @@ pub(crate) fn plan(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
         Some(_) => None,
         None => Some(path(&args.path, scenarios)?),
     };
-    // After the path is known: if the testbed's program finds it, that program runs the whole
-    // command and prints this warning.
+    // The warning is printed after the path is known. For a preset, the testbed's program runs the
+    // whole command instead of this one and prints the warning itself.
     if known.is_some()
         && let Some(flag) = args.protection.given()
     {
@@ -108,7 +108,7 @@ pub(crate) fn plan(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
             let candidates = reachable(named, &probed);
             (probed.path, candidates)
         }
-        // One of them is set, by the lines above.
+        // The lines above ensure that one of them is set.
         (None, None) => return Err(no_peer()),
     };
     let choice = ModelChooser::new(model)
@@ -137,7 +137,7 @@ pub(crate) fn plan(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
     }
 }
 
-/// Returns the peer of the measurement, if the path is to be measured.
+/// Returns the address of the peer with which the path is measured. None if it is not measured.
 fn peer(args: &Args) -> Result<Option<&str>, Failure> {
     match (&*args.path, &args.connect) {
         (MEASURED, Some(address)) => {
@@ -156,8 +156,8 @@ fn no_peer() -> Failure {
     Failure::usage("--path measured needs --connect ADDR: the peer to measure the path to")
 }
 
-/// Returns the transports of the command line, or all. Those that do not reach the peer have the
-/// reason.
+/// Returns the transports in the command line, or all transports if none is given. A transport that
+/// did not reach the peer has the reason.
 fn reachable(named: Option<Vec<Candidate>>, probed: &Probed) -> Vec<Candidate> {
     let Some(named) = named else {
         return probed.candidates.clone();
@@ -178,7 +178,7 @@ fn reachable(named: Option<Vec<Candidate>>, probed: &Probed) -> Vec<Candidate> {
         .collect()
 }
 
-/// Returns the workload.
+/// Returns the workload of `--workload` or of the circuit.
 fn workload_of(args: &Args) -> Result<Workload, Failure> {
     match (&args.circuit, &args.workload) {
         (Some(circuit), _) => workload::of("--circuit", circuit, &args.asked),

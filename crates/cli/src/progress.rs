@@ -14,7 +14,7 @@ use tokio::{
 };
 use transpute::Progress;
 
-/// Minimum duration of a run for which the bar is shown.
+/// Time from the start of a run after which the bar is shown.
 const MIN_RUN_TIME: Duration = Duration::from_secs(1);
 
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -57,7 +57,7 @@ impl Bar {
             bar.set_style(style);
         }
         bar.set_position(done);
-        // Progress before the bar was created must not count for its rate.
+        // Progress before the bar was created must not affect its estimate of the rate.
         bar.reset_eta();
         Self(bar)
     }

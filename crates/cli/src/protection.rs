@@ -1,4 +1,4 @@
-//! The options of identities and peers.
+//! The options for the identity of a party, its peers and encryption.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -20,7 +20,7 @@ pub(crate) struct Protection {
 }
 
 impl Protection {
-    /// Returns the failure if the options of the two parties are not valid.
+    /// Returns a failure if a required option is missing.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let advice = match (self.plaintext, &self.identity, self.peers.is_empty()) {
             (true, ..) | (false, Some(_), false) => return Ok(()),
@@ -52,7 +52,7 @@ impl Protection {
         })
     }
 
-    /// Returns one of these options that was given.
+    /// Returns the name of one of these options that was given. None if none was given.
     pub(crate) fn given(&self) -> Option<&'static str> {
         match self {
             Self {

@@ -6,11 +6,12 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::failure::Failure;
 
-/// Time for a computing thread to wipe its secrets after an interruption. It is too short to be
-/// noticed.
+/// Time that a computing thread has to wipe its secrets after an interruption. Users do not notice
+/// such a short delay.
 const SHUTDOWN: Duration = Duration::from_millis(200);
 
-/// Runs a future on a runtime of this thread, and stops all its tasks at the end.
+/// Runs a future on a runtime that uses this thread only. Stops all tasks of the runtime at the
+/// end.
 ///
 /// # Errors
 /// The failure of the future, or of starting the runtime.
@@ -18,7 +19,8 @@ pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T
     run_on(Builder::new_current_thread(), future)
 }
 
-/// Runs a future on one thread per processor, and stops all its tasks at the end.
+/// Runs a future on a runtime with one thread per processor. Stops all tasks of the runtime at the
+/// end.
 pub(crate) fn block_on_threads<T>(
     future: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
@@ -32,8 +34,8 @@ fn run_on<T>(
     let runtime: Runtime = (builder.enable_all().build())
         .map_err(|error| Failure::other("cannot start the runtime").because(error))?;
     let result = runtime.block_on(future);
-    // The computing thread may be in the middle of a chunk. It is not awaited, because its peer may
-    // be slow.
+    // The computing thread may be busy with a chunk. It is not awaited for longer, because it may
+    // wait for a slow peer.
     runtime.shutdown_timeout(SHUTDOWN);
     result
 }

@@ -10,7 +10,7 @@ use transpute::{
 
 use crate::{flags::parse_scheme, output::milliseconds};
 
-/// The word for a choice among schemes.
+/// The value of `--scheme` that requests a choice among schemes.
 const AUTO: &str = "auto";
 
 /// The schemes that this party allows.
@@ -18,7 +18,7 @@ const AUTO: &str = "auto";
 pub(crate) enum SchemeWish {
     /// One scheme and no other.
     Only(Scheme),
-    /// The fastest of these on the path, as the connecting party predicts.
+    /// The fastest of these schemes on the path. The connecting party predicts which one that is.
     Among(SchemeSet),
 }
 
@@ -73,15 +73,15 @@ impl fmt::Display for SchemeWish {
 /// The reason for a party's preferred garbling scheme, in the JSON report of a run.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct SchemeReport {
-    /// The fastest scheme that this party allows. The scheme in use differs if the peer does not
-    /// allow it.
+    /// The fastest scheme that this party allows. If the peer does not allow it, another scheme is
+    /// in use.
     pub(crate) preferred: String,
     pub(crate) reason: String,
-    /// The assumed rate of the path towards the evaluator. None if it counts as unlimited.
+    /// The assumed rate of the path towards the evaluator. None if the rate counts as unlimited.
     pub(crate) rate_mbit: Option<f64>,
-    /// The rate was measured.
+    /// True if the rate was measured, not assumed.
     pub(crate) is_rate_known: bool,
-    /// Predictions, fastest first.
+    /// The predictions for all allowed schemes, fastest first.
     pub(crate) predictions: Vec<SchemePrediction>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct SchemeReport {
 pub(crate) struct SchemePrediction {
     pub(crate) scheme: String,
     pub(crate) ms: f64,
-    /// The bottleneck: `bytes` or `computing`.
+    /// The bottleneck: `bytes` (the transfer of the tables) or `computing`.
     pub(crate) limit: String,
 }
 

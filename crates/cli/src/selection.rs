@@ -46,9 +46,9 @@ pub(crate) struct SelectionReport {
     pub(crate) decided_after_ms: f64,
     /// Predictions for all candidates, best first: the time from the first packet to the output.
     pub(crate) predictions: Vec<PredictionReport>,
-    /// Candidates that could not be chosen.
+    /// Candidates that could not be chosen, with the reasons.
     pub(crate) excluded: Vec<Obstacle>,
-    /// Transports that were chosen before and failed.
+    /// Transports that were chosen earlier and failed, with the reasons.
     pub(crate) failed: Vec<Obstacle>,
     pub(crate) path: PathEstimate,
     /// The workload for which the transport was chosen.
@@ -93,7 +93,7 @@ impl SelectionReport {
             confidence: choice.confidence,
             decided_after_ms: selection.decided_after_s * 1e3,
             predictions: choice.ranking().iter().map(PredictionReport::new).collect(),
-            // Failed transports are in both lists.
+            // `choice.excluded` also contains the failed transports.
             excluded: obstacles(&choice.excluded),
             failed: obstacles(&selection.failed),
             path: selection.path.clone(),
@@ -121,10 +121,10 @@ impl SelectionReport {
         line
     }
 
-    /// Returns whether a predicted time is worth printing.
+    /// Returns whether the rate of the path was measured. Only then is the predicted time printed.
     ///
-    /// Without a measured rate, the model assumes a typical one. That is wrong by several times on
-    /// loopback and in data centres.
+    /// Without a measured rate, the model assumes a typical one. This assumption is wrong by
+    /// several times on loopback and in data centres.
     fn is_rate_known(&self) -> bool {
         let tables = match self.workload.garbler {
             End::Connector => &self.path.up,

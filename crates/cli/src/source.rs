@@ -1,4 +1,4 @@
-//! Circuits from files and from the catalogue of built-in ones.
+//! Loads circuits from files and from the catalogue of built-in circuits.
 
 use std::{fs::File, path::Path};
 
@@ -30,11 +30,11 @@ pub(crate) struct Loaded {
 /// The origin of a circuit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Origin {
-    /// The catalogue.
+    /// The catalogue of built-in circuits.
     BuiltIn,
-    /// A file in one of the formats.
+    /// A circuit file in the given format.
     File(Format),
-    /// A source file of the language.
+    /// A source file of the Garble language.
     Source,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn load(flag: &str, text: &str) -> Result<Loaded, Failure> {
 /// Loads a circuit and compiles it, or takes the compiled program from the cache.
 pub(crate) fn program(flag: &str, text: &str, cache: Option<&Path>) -> Result<Program, Failure> {
     let Some(folder) = cache else {
-        // The circuit is dropped here, because it is as large as its compiled form.
+        // The circuit is dropped here to save memory, because it is as large as its program.
         return Ok(Program::compile(&load(flag, text)?.circuit));
     };
     let cache = ProgramCache::new(folder);
@@ -97,7 +97,7 @@ pub(crate) fn named(flag: &str, name: &str) -> Result<Circuit, Failure> {
     })
 }
 
-/// Returns the error of an unknown name, with suggestions.
+/// Returns the error message for an unknown name, with suggestions.
 fn unknown(name: &str) -> String {
     let is_file = Path::new(name).is_file();
     if is_file && name.ends_with(".rs") {
@@ -147,7 +147,7 @@ fn no_circuit(path: &Path, error: BristolError) -> Failure {
     }
 }
 
-/// Compiles the function `main` of a source.
+/// Compiles the function `main` of a source file.
 fn compiled(path: &Path) -> Result<Circuit, Failure> {
     language::read(path, &CompileOptions::default(), Bounds::default()).map(|read| read.circuit)
 }
@@ -161,7 +161,7 @@ fn is_path(text: &str) -> bool {
     text.contains(std::path::is_separator) || ends.iter().any(|end| text.ends_with(end))
 }
 
-/// Returns the usage of built-in names that are similar to `text`.
+/// Returns the built-in circuits with names similar to `text`, as name and parameters.
 fn close_names(text: &str) -> Vec<String> {
     let name = text.split(':').next().unwrap_or(text);
     let entries = catalogue::entries();

@@ -3,7 +3,8 @@
 /// Maximum number of suggestions in a message.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Maximum number of compared characters. The distance takes quadratic time, and no name is longer.
+/// Maximum number of compared characters of a name. It bounds the time, which is quadratic. No
+/// known name is longer.
 const MAX_NAME: usize = 64;
 
 /// Returns the candidates that are similar to `text`, closest first.
@@ -13,13 +14,14 @@ pub(crate) fn close<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str
         .map(|candidate| (distance(&text, candidate), candidate))
         .filter(|&(distance, candidate)| distance <= 1 + candidate.len().min(text.len()) / 4)
         .collect();
-    // A stable sort: of equally close names the first candidate comes first.
+    // The sort is stable, so equally close names keep the order of the candidates.
     close.sort_by_key(|&(distance, _)| distance);
     close.truncate(MAX_SUGGESTIONS);
     close.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// Returns `; did you mean …?` with the candidates that are similar to `text`, or nothing.
+/// Returns `; did you mean …?` with the candidates that are similar to `text`. Returns an empty
+/// text if there are none.
 pub(crate) fn did_you_mean<'a>(
     text: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -30,8 +32,8 @@ pub(crate) fn did_you_mean<'a>(
     }
 }
 
-/// Returns the optimal string alignment distance: the number of insertions, deletions and
-/// replacements of a character and of exchanges of two neighbours.
+/// Returns the optimal string alignment distance: the minimum number of insertions, deletions and
+/// replacements of a character, and of exchanges of two adjacent characters.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();

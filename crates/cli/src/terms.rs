@@ -78,7 +78,7 @@ pub(crate) struct PartyOptions {
 }
 
 impl PartyOptions {
-    /// Rejects options that contradict each other, before anything is read.
+    /// Rejects options that contradict each other. Reads no files.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.protection.check()?;
         let is_named = self.transport != TransportChoice::Auto;
@@ -109,7 +109,7 @@ impl PartyOptions {
         (params.validate()).map_err(|error| Failure::usage("--rekey-period").because(error))
     }
 
-    /// Returns the party, for one evaluation.
+    /// Returns the party for a run with one evaluation.
     pub(crate) fn party(&self) -> Result<Party, Failure> {
         let cache = self.program_cache.as_deref();
         let program = Arc::new(source::program("--circuit", &self.circuit, cache)?);
@@ -127,7 +127,7 @@ impl PartyOptions {
         Ok(party)
     }
 
-    /// Returns the settings of the protocol, for one evaluation.
+    /// Returns the settings of the protocol for a run with one evaluation.
     pub(crate) fn config(&self) -> Config {
         let mut config = Config {
             rekey_period: self.rekey_period,
@@ -141,7 +141,7 @@ impl PartyOptions {
         config
     }
 
-    /// Reads the values of the inputs.
+    /// Reads the input values of this party.
     pub(crate) fn bits(&self, wanted: &Wanted) -> Result<Bits, Failure> {
         wanted
             .read(self.inputs.iter().map(InputText::as_str))
@@ -158,7 +158,7 @@ pub(crate) fn input_failure(problem: InputProblem) -> Failure {
     Failure::new(kind, "--input").because(problem)
 }
 
-/// An input value in the command line. It is a secret: wiped on drop and never printed.
+/// An input value in the command line. It is secret, so it is wiped on drop and never printed.
 #[derive(Clone)]
 pub(crate) struct InputText(Zeroizing<String>);
 

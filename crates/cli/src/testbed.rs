@@ -1,4 +1,4 @@
-//! The interface to the testbed, which is in another crate or program.
+//! The interface to the testbed, which is implemented by another crate or program.
 
 use std::{
     convert::Infallible,
@@ -13,7 +13,7 @@ use transpute_select::PathEstimate;
 
 use crate::failure::{Failure, FailureKind};
 
-/// The program with the testbed.
+/// The name of the program that includes the testbed.
 const PROGRAM: &str = "transpute-testbed";
 
 /// The commands that a program with the testbed implements.
@@ -82,7 +82,7 @@ impl Testbed for Separate {
     fn describe(command: &[String]) -> Result<(), Failure> {
         let names: Vec<_> = command.iter().map(String::as_str).collect();
         match names[..] {
-            // If the program is missing, its commands are not completed.
+            // If the program is missing, completions do not include its commands.
             [] => find().map_or(Ok(()), |program| Err(replace(&program))),
             ["testbed", ..] | ["model", "fit", ..] => Err(hand_over("its manual page")),
             _ => Ok(()),
@@ -90,7 +90,8 @@ impl Testbed for Separate {
     }
 }
 
-/// Executes the program with the testbed in place of this one. Returns only if that fails.
+/// Replaces this process by the program with the testbed. Returns only if this fails. `needs` is
+/// the command or option that requires the program.
 fn hand_over(needs: &str) -> Failure {
     match find() {
         Some(program) => replace(&program),

@@ -1,4 +1,4 @@
-//! Activity of a link: bytes of runs in both directions, and waits of the computing thread.
+//! The activity of a link: bytes of runs in both directions, and waits of the computing thread.
 
 use std::sync::{
     Arc,
@@ -16,10 +16,10 @@ pub(super) struct Activity(Arc<Counters>);
 
 #[derive(Debug, Default)]
 struct Counters {
-    /// Bytes received of frames that [carry a run](carries_run), including those of an unfinished
-    /// frame.
+    /// Number of received bytes of frames that [carry a run](carries_run). Bytes of an unfinished
+    /// frame are included.
     received: AtomicU64,
-    /// Lower bound on the bytes sent of such frames.
+    /// Lower bound of the number of sent bytes of frames that carry a run.
     sent: AtomicU64,
     is_waiting: AtomicBool,
     /// Whether the computing thread has waited since the last call of `has_waited`.
@@ -35,7 +35,7 @@ impl Activity {
         self.0.sent.store(bytes, Relaxed);
     }
 
-    /// Returns the bytes of frames that carry runs, as the sum of both directions.
+    /// Returns the number of bytes of frames that carry runs, in both directions together.
     pub(super) fn carried(&self) -> u64 {
         self.0.received.load(Relaxed) + self.0.sent.load(Relaxed)
     }
@@ -53,8 +53,8 @@ impl Activity {
 }
 
 /// Returns whether frames of this kind carry a run: oblivious transfers, labels, tables or outputs.
-/// All other frames open, negotiate, refuse or close something, or keep the connection alive; a
-/// peer can send any number of them without computing.
+/// Other frames negotiate, end or keep alive a run or connection. A peer can send any number of
+/// them without computing.
 pub(super) fn carries_run(kind: FrameKind) -> bool {
     match kind {
         FrameKind::OtSetup
@@ -67,13 +67,13 @@ pub(super) fn carries_run(kind: FrameKind) -> bool {
         | FrameKind::Tables
         | FrameKind::Decode
         | FrameKind::Output => true,
-        // Hello, Refuse, Open, Finish, Abort, Close and Alive.
+        // These are `Hello`, `Refuse`, `Open`, `Finish`, `Abort`, `Close` and `Alive`.
         _ => false,
     }
 }
 
-/// Returns the number of bytes in `frames` that do not carry a run. `frames` consists of whole
-/// frames of this side.
+/// Returns the number of bytes of those frames that do not carry a run. `frames` must consist of
+/// complete frames.
 pub(super) fn control_bytes(mut frames: &[u8]) -> u64 {
     let mut sum = 0;
     while let Ok(Some((kind, len))) = read_header(frames) {

@@ -34,7 +34,7 @@ pub(crate) type OnOutput = Box<dyn FnMut(Output) + Send>;
 
 type Received = Result<Frame, SessionError>;
 
-/// A connection with its incoming frames, its commands and its outgoing buffers.
+/// The computing thread's state: a connection, with its incoming frames, commands and send buffers.
 pub(super) struct Engine {
     connection: SessionConnection,
     frames: mpsc::Receiver<Received>,
@@ -43,11 +43,12 @@ pub(super) struct Engine {
     handle: Handle,
     runs: HashMap<RunId, PendingRun>,
     call_ids: HashMap<CallId, RunId>,
-    /// Receives the peer's calls; `None` if only this side calls.
+    /// The channel on which the application receives the peer's calls. `None` if it does not answer
+    /// calls of the peer.
     calls: Option<mpsc::UnboundedSender<SessionEvent>>,
     activity: Activity,
     span: Span,
-    /// Whether the first frames, for which the peer waits, were passed to the writer.
+    /// Whether the first frames were passed to the writer. The peer waits for them.
     has_opened: bool,
 }
 
@@ -87,7 +88,7 @@ impl PendingRun {
     }
 }
 
-/// The reason why a wait ended.
+/// The event that ended a wait of the computing thread.
 enum Wakeup {
     Frame(Option<Received>),
     Command(Option<Command>),
@@ -95,7 +96,7 @@ enum Wakeup {
 }
 
 impl Engine {
-    /// Returns an engine; must be called within the runtime of the reader and the writer.
+    /// Creates an engine. Call it within the Tokio runtime of the reader and the writer.
     pub(super) fn new(
         connection: SessionConnection,
         frames: mpsc::Receiver<Received>,
@@ -120,7 +121,7 @@ impl Engine {
         }
     }
 
-    /// Registers a run that was called for on the connection before the connection is driven.
+    /// Registers a run that was called on the connection before the engine started.
     pub(super) fn register(
         &mut self,
         run: RunId,
@@ -146,7 +147,7 @@ impl Engine {
             let may_send = !self.out.should_flush();
             let progressed = self.connection.poll(&mut self.out.bytes, may_send)?;
             self.dispatch_events();
-            // The peer cannot start before it has the first frames, so they are sent at once.
+            // The peer cannot start before it has the first frames, so they are sent without delay.
             let opens = !self.has_opened && !self.connection.is_opening();
             self.has_opened |= opens;
             if opens || self.out.should_flush() || progressed != Progressed::Worked {
@@ -154,7 +155,8 @@ impl Engine {
             }
             match progressed {
                 Progressed::Worked => {}
-                // A buffer was just sent, so the connection may have more to send.
+                // `may_send` was false, and the buffer has room again, so the connection is polled
+                // again.
                 Progressed::Idle if !may_send && !self.out.should_flush() => {}
                 Progressed::Idle => {
                     if !self.take_frame()? && !self.connection.settle()? {
@@ -183,7 +185,8 @@ impl Engine {
                 if let Some(last_frames) = self.connection.farewell(error) {
                     self.out.bytes.extend_from_slice(&last_frames);
                     let out = &mut self.out;
-                    // If the writer has stopped, the runtime may have stopped too.
+                    // Waiting requires the runtime. If the writer has stopped, the runtime may have
+                    // stopped too.
                     if out.can_send() {
                         let _ =
                             (self.handle).block_on(async { timeout(patience, out.send()).await });
@@ -256,7 +259,8 @@ impl Engine {
                 }
             }
             Command::Decline(role, why) => match self.connection.decline(role, why) {
-                // The peer learns about the end of the connection by other means.
+                // A closed connection needs no answer: the peer receives `Close` or the end of the
+                // link.
                 Ok(()) | Err(SessionError::Closed) => {}
                 Err(error) => return Err(error),
             },
@@ -273,8 +277,8 @@ impl Engine {
         }
         match self.frames.try_recv() {
             Ok(frame) => {
-                // Oblivious transfer may take milliseconds; the peer should not wait for queued
-                // bytes.
+                // Handling a frame of oblivious transfer may take milliseconds, so the buffered
+                // bytes are sent first.
                 self.out.try_send();
                 self.connection.handle(frame?).map(|()| true)
             }
@@ -294,7 +298,7 @@ impl Engine {
         let wakeup = self.handle.block_on(async {
             tokio::select! {
                 biased;
-                // A stopped writer does not report a reason; the reader does.
+                // If the writer has stopped, this branch is disabled. The reader reports the error.
                 true = out.send(), if is_writing => Wakeup::Sent,
                 command = commands.recv(), if accepts_commands => Wakeup::Command(command),
                 frame = frames.recv(), if wants_input => Wakeup::Frame(frame),
@@ -319,7 +323,7 @@ impl Engine {
         while let Some(event) = self.connection.next_event() {
             match event {
                 event @ (SessionEvent::Opened | SessionEvent::Called(..)) => {
-                    // Only a side that accepts calls of the peer receives these events.
+                    // Only an application that answers calls of the peer receives these events.
                     if let Some(calls) = &self.calls {
                         let _ = calls.send(event);
                     }

@@ -17,7 +17,7 @@ use transpute_session::{Call, Config, Decline, Inputs, Milestone, Role, RunRepor
 
 use crate::activity::Activity;
 
-/// The number of a call in this process; the peer does not see it.
+/// The number of a call among those of one connection's handles. It is not sent to the peer.
 pub(super) type CallId = u64;
 
 /// A command to the computing thread.
@@ -54,17 +54,18 @@ pub struct ConnectionHandle {
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub struct RunOutcome {
-    /// The outputs of each evaluation, as concatenated output values; empty for a party without
-    /// outputs.
+    /// The outputs of each evaluation: its output values, concatenated. Empty for a party that
+    /// learns no outputs.
     pub outputs: Vec<Bits>,
-    /// The report of the session.
+    /// The report of the protocol: payload bytes by purpose, and the kind of oblivious transfer.
     pub report: RunReport,
-    /// Time from the call, or from the inputs of a prepared run, to the last output; for a party
-    /// without outputs, to the end of the run.
+    /// Time from the call to the last output. For a prepared run, the time starts when its inputs
+    /// are provided. For a party without outputs, it ends with the run.
     pub elapsed: Duration,
-    /// Time from the call, or from the inputs of a prepared run, to the end of the run.
+    /// Time from the start of [`elapsed`](Self::elapsed) to the end of the run.
     pub ended: Duration,
-    /// Time from the call, or from the inputs of a prepared run, to each [`Milestone`].
+    /// Time from the start of [`elapsed`](Self::elapsed) to each [`Milestone`]. `None` if the run
+    /// did not reach the milestone.
     pub milestones: [Option<Duration>; Milestone::COUNT],
 }
 
@@ -77,7 +78,8 @@ impl ConnectionHandle {
         }
     }
 
-    /// Garbles `program`. The call is made immediately, not when the future is first polled.
+    /// Starts a run in which this side garbles `program`. The run starts immediately, not when the
+    /// future is first polled.
     ///
     /// # Cancel safety
     /// Dropping the future cancels this run; other runs continue.
@@ -91,7 +93,8 @@ impl ConnectionHandle {
         self.run(Role::Garbler, program, split, config, inputs)
     }
 
-    /// Evaluates `program`. The call is made immediately, not when the future is first polled.
+    /// Starts a run in which this side evaluates `program`. The run starts immediately, not when
+    /// the future is first polled.
     ///
     /// # Cancel safety
     /// Dropping the future cancels this run; other runs continue.
@@ -105,7 +108,7 @@ impl ConnectionHandle {
         self.run(Role::Evaluator, program, split, config, inputs)
     }
 
-    /// Runs `program` in one of the roles, like [`garble`](Self::garble) and
+    /// Starts a run of `program` in the given role, like [`garble`](Self::garble) or
     /// [`evaluate`](Self::evaluate).
     pub fn run(
         &self,
@@ -123,8 +126,8 @@ impl ConnectionHandle {
     /// prepare the same run.
     ///
     /// # Errors
-    /// [`SessionError::PreparedFull`] if too many runs are prepared, and any error that ends the
-    /// run or the connection.
+    /// [`SessionError::PreparedFull`] if the tables of all prepared runs exceed the agreed limit,
+    /// and any error that ends the run or the connection.
     ///
     /// # Cancel safety
     /// Dropping the future cancels this run; other runs continue.
@@ -142,28 +145,28 @@ impl ConnectionHandle {
         Ok(PreparedRun { running })
     }
 
-    /// Declines the peer's next call in the given role of this side, in place of calling for the
-    /// same run.
+    /// Declines the peer's next run in which this side would have the given role. This takes the
+    /// place of a call for that run.
     pub fn decline(&self, role: Role, why: Decline) {
         let _ = self.commands.send(Command::Decline(role, why));
     }
 
-    /// Returns whether this side has been idle at any time since the last call on any clone of this
-    /// handle. It is idle while it waits for frames, for room to send, or for calls.
+    /// Returns whether the computing thread has waited at any time since the last call of this
+    /// method on any clone of this handle. It waits for frames, for room to send, or for calls.
     #[must_use]
     pub fn has_waited(&self) -> bool {
         self.activity.has_waited()
     }
 
     /// Returns the number of bytes of oblivious transfers, labels, tables and outputs that the link
-    /// has carried, as the sum of both directions. Bytes of unfinished frames are included. Other
-    /// frames do not count, because a peer can send any number of them without computing.
+    /// has carried in both directions together. It includes bytes of unfinished frames. It excludes
+    /// other kinds of frames, because a peer can send any number of them without computing.
     #[must_use]
     pub fn carried_bytes(&self) -> u64 {
         self.activity.carried()
     }
 
-    /// Stops accepting calls; the connection closes when all runs have ended.
+    /// Rejects further calls of this side. The connection closes when all runs have ended.
     pub fn close(&self) {
         // Sending fails only if the connection has already ended.
         let _ = self.commands.send(Command::Close);
@@ -233,8 +236,8 @@ impl Drop for Running {
     }
 }
 
-/// A run whose tables are garbled and whose inputs are missing. It can be used once; dropping it
-/// cancels the run.
+/// A run whose tables are transferred and whose inputs are not known yet. Dropping it cancels the
+/// run.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the run"]
 pub struct PreparedRun {

@@ -107,7 +107,7 @@ pub use self::{
     report::SingleRunReport,
 };
 
-/// Number of received frames that may wait for the computing thread.
+/// Maximum number of received frames that wait for the computing thread.
 const FRAMES_WAITING: usize = 8;
 
 /// The result of a connection for a single run.
@@ -115,14 +115,14 @@ const FRAMES_WAITING: usize = 8;
 pub struct SingleRunOutcome {
     /// The report of the run.
     pub report: SingleRunReport,
-    /// The link, which is still closing.
+    /// The shutdown of the link, which is still in progress.
     pub closing: Closing,
 }
 
 /// The orderly shutdown of a link.
 ///
-/// Dropping it cuts the link, which may lose the last frame to the peer. Before exiting, call
-/// [`wait`](Self::wait).
+/// Dropping this value cuts the link, so the peer may not receive the last frame. Call
+/// [`wait`](Self::wait) before the process exits.
 #[derive(Debug)]
 pub struct Closing {
     task: ConnectionTask,
@@ -130,7 +130,7 @@ pub struct Closing {
 }
 
 impl Closing {
-    /// Waits until the peer has received everything, at most for [`DriverOptions::linger`].
+    /// Waits until the peer has received all frames, at most for [`DriverOptions::linger`].
     ///
     /// # Cancel safety
     /// Dropping the future cuts the link.
@@ -140,7 +140,7 @@ impl Closing {
     }
 }
 
-/// The reader and the writer of a link; dropping this value aborts both.
+/// The reader task and the writer task of a link; dropping this value aborts both.
 #[derive(Debug)]
 struct Tasks {
     reader: JoinHandle<()>,
@@ -162,7 +162,8 @@ impl Drop for Tasks {
     }
 }
 
-/// Starts a thread, as [`SessionConnection::single`] requires.
+/// Starts a thread with a name that executes `work`. It can be the `spawner` of
+/// [`SessionConnection::single`].
 ///
 /// # Errors
 /// The error of the operating system.
@@ -176,7 +177,7 @@ pub fn spawn_thread(name: &str, work: Box<dyn FnOnce() + Send>) -> io::Result<()
 /// Outputs are final once this function has returned `Ok`.
 ///
 /// # Errors
-/// Any [`SessionError`]. If possible, the peer is sent the reason before this returns.
+/// Any [`SessionError`]. If possible, the reason is sent to the peer before this function returns.
 ///
 /// # Panics
 /// If called outside a Tokio runtime with time enabled.
@@ -233,10 +234,10 @@ async fn run_over(
     }
 }
 
-/// Drives `connection` over `link` in the background as long as there are handles or runs. The
-/// second value waits for the end of the connection.
+/// Drives `connection` over `link` in the background. Returns a handle that starts runs, and a
+/// value that waits for the end of the connection.
 ///
-/// The connection closes in good order when all runs have ended and either the last handle was
+/// The connection shuts down in order when all runs have ended and either the last handle was
 /// dropped or [`ConnectionHandle::close`] was called.
 ///
 /// # Panics
@@ -251,11 +252,11 @@ pub fn drive(
     span.in_scope(|| drive_over(connection, reader, writer, options))
 }
 
-/// Drives a connection like [`drive`], for a side that waits for calls of the peer. The last value
-/// yields [`SessionEvent::Opened`] and [`SessionEvent::Called`].
+/// Drives a connection like [`drive`], for a side that answers the peer's calls. The last returned
+/// value receives the events [`SessionEvent::Opened`] and [`SessionEvent::Called`].
 ///
-/// The connection computes on its own thread instead of a blocking thread of the runtime, because
-/// there may be fewer of those than peers.
+/// The connection computes on its own thread. It does not use a blocking thread of the runtime,
+/// because a server may have more peers than the runtime has blocking threads.
 ///
 /// # Panics
 /// If called outside a Tokio runtime with time enabled.
@@ -270,7 +271,7 @@ pub fn serve(
 ) {
     let span = spans::connection(link.info());
     let (reader, writer) = link.into_parts();
-    // The channel is bounded by the protocol, which limits the number of concurrent runs.
+    // The length of this channel is bounded, because the protocol limits the concurrent runs.
     let (sender, calls) = mpsc::unbounded_channel();
     let start = || start(connection, reader, writer, options, Some(sender), None);
     let (handle, task, _) = span.in_scope(start);
@@ -287,8 +288,9 @@ fn drive_over(
     (handle, task)
 }
 
-/// Starts the tasks and the thread in the current span. `begun` is a run that was already called
-/// for.
+/// Starts the tasks and the thread in the current span. `begun` is a run that was called on
+/// `connection` before. `calls` receives the peer's calls. If it is `Some`, the connection gets its
+/// own thread.
 fn start(
     connection: SessionConnection,
     reader: impl AsyncRead + Send + Unpin + 'static,
@@ -331,7 +333,7 @@ fn start(
     let compute = move || {
         let _entered = span.entered();
         let result = engine.run();
-        // The receiver may have been dropped.
+        // Sending fails if the `ConnectionTask` was dropped.
         let _ = end.send(engine.finish(result, options.linger));
     };
     let mut computing = Computing::Thread(computing);
@@ -350,7 +352,7 @@ fn start(
 
 type Ended = Result<(), Arc<SessionError>>;
 
-/// The thread of a connection, or the reason why there is none.
+/// The result of a connection's thread, which is received at its end.
 #[derive(Debug)]
 enum Computing {
     Thread(oneshot::Receiver<Ended>),
@@ -360,7 +362,7 @@ enum Computing {
 
 /// A connection that is driven in the background; [`wait`](Self::wait) returns its result.
 ///
-/// Dropping it cuts the link.
+/// Dropping this value cuts the link.
 #[derive(Debug)]
 pub struct ConnectionTask {
     computing: Computing,
@@ -372,8 +374,8 @@ impl ConnectionTask {
     /// Waits for the end of the connection.
     ///
     /// # Errors
-    /// The error that ended the connection, if it did not close in good order; all its runs end
-    /// with the same error.
+    /// The error that ended the connection, if it did not shut down in order. All its runs end with
+    /// the same error.
     ///
     /// # Cancel safety
     /// Dropping the future cuts the link.
@@ -391,7 +393,7 @@ impl ConnectionTask {
             Ok(Err(error)) => Some(error),
             Err(_) => Some(Arc::new(SessionError::Cancelled)),
         };
-        // If the peer is gone, waiting for it would only delay the result.
+        // If the error cannot be sent to the peer, waiting for it would only delay the result.
         let peer_is_there = (error.as_ref()).is_none_or(|error| error.is_told());
         if let Some(tasks) = self.tasks.take().filter(|_| peer_is_there) {
             tasks.close(deadline).await;

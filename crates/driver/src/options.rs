@@ -5,17 +5,18 @@ use std::time::Duration;
 /// The timeouts and limits of a driver.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverOptions {
-    /// Time without received bytes after which the peer counts as lost; must be several times
-    /// `keep_alive_interval`. Default: 7 s.
+    /// Time without received bytes after which the connection fails with
+    /// [`SessionError::PeerLost`](transpute_session::SessionError::PeerLost). It must be several
+    /// times the peer's `keep_alive_interval`. Default: 7 s.
     pub idle_timeout: Duration,
-    /// Interval of keep-alive frames while there is nothing to send. Default: 2 s.
+    /// Interval between keep-alive frames while this side has nothing else to send. Default: 2 s.
     pub keep_alive_interval: Duration,
     /// Time for which a closing side waits for the peer to close too. Default: 2 s.
     pub linger: Duration,
-    /// The longest payload of a received frame, in bytes; at most
-    /// [`MAX_PAYLOAD`](transpute_session::MAX_PAYLOAD), which is the default. It limits how much
-    /// memory a peer can make this side use for a frame. With a lower limit, the peer must be known
-    /// to send shorter frames.
+    /// Maximum length of a received payload, in bytes. A longer payload ends the connection. This
+    /// bounds the memory that a peer can make this side use for a frame. Set a lower value only if
+    /// honest peers send shorter frames. Default and maximum:
+    /// [`MAX_PAYLOAD`](transpute_session::MAX_PAYLOAD).
     pub max_payload: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The task that reads frames.
+//! The task that reads frames from the link and passes them to the computing thread.
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
@@ -18,15 +18,15 @@ use super::{
 const DISCARD_BYTES: usize = 64 << 10;
 
 /// Reads frames until the stream or the session ends. Then it reads and discards the rest of the
-/// stream: closing a TCP socket with unread bytes would reset the connection and lose data in
-/// flight.
+/// stream, for at most [`DriverOptions::linger`]. Closing a TCP socket with unread bytes would
+/// reset the connection, and sent data could be lost.
 pub(super) async fn read_frames(
     mut reader: impl AsyncRead + Unpin,
     frames: mpsc::Sender<Result<Frame, SessionError>>,
     options: DriverOptions,
     activity: Activity,
 ) {
-    // Bytes of complete frames that carry runs.
+    // Number of bytes of all complete frames that carry runs.
     let mut carried = 0;
     let mut receive_buffer = ReceiveBuffer::new(options.max_payload);
     let error = loop {

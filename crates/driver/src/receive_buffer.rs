@@ -1,4 +1,4 @@
-//! The receive buffers, and the frames cut from them.
+//! The receive buffers, whose bytes are split into frames.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use transpute_session::{Frame, FrameError, FrameKind, HEADER_LEN, read_header};
@@ -6,21 +6,21 @@ use transpute_session::{Frame, FrameError, FrameKind, HEADER_LEN, read_header};
 /// Size of a receive buffer, in bytes: four table chunks of the default length with their headers.
 const CAPACITY: usize = (256 << 10) + 256;
 
-/// Number of full buffers kept for reuse: as many as hold the frames that may wait for the
-/// computing thread.
+/// Maximum number of used buffers that are kept for reuse. This many buffers hold the frames that
+/// may wait for the computing thread.
 const MAX_SPARE_BUFFERS: usize = 4;
 
-/// Payloads below this length are copied, in bytes. A frame keeps its whole buffer allocated, so
-/// otherwise a peer could tie up much memory with small frames that this side must hold.
+/// Payloads shorter than this number of bytes are copied. Other frames keep their whole buffer
+/// allocated. Without copying, a peer could tie up much memory with small frames.
 const MIN_SHARED_PAYLOAD: usize = CAPACITY / 8;
 
 /// Splits a stream of bytes into frames that share the memory of the receive buffer.
 ///
-/// Holds at most one frame and the bytes after it, apart from empty buffers.
+/// It stores at most one frame and the bytes that were read after it, apart from spare buffers.
 pub(super) struct ReceiveBuffer {
     /// The bytes that are not split into frames yet, followed by free space.
     buffer: BytesMut,
-    /// Full buffers; a buffer is reused when no frame refers to it.
+    /// Used buffers. A buffer is reused when no frame refers to it any more.
     spare: Vec<BytesMut>,
     /// Length of the last frame, header included, as an estimate for the next frame.
     last_len: usize,
@@ -28,7 +28,7 @@ pub(super) struct ReceiveBuffer {
 }
 
 impl ReceiveBuffer {
-    /// Returns an receive_buffer for frames with payloads up to `max_payload` bytes.
+    /// Returns an empty buffer for frames with payloads up to `max_payload` bytes.
     pub(super) fn new(max_payload: usize) -> Self {
         Self {
             buffer: BytesMut::with_capacity(CAPACITY),
@@ -41,7 +41,7 @@ impl ReceiveBuffer {
     /// Removes and returns the next frame, if it is complete.
     ///
     /// # Errors
-    /// [`FrameError`] if the header is invalid or announces a payload over the limit.
+    /// [`FrameError`] if the header is invalid or announces a payload longer than `max_payload`.
     pub(super) fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         let Some((kind, len)) = self.header()? else {
             return Ok(None);
@@ -63,11 +63,11 @@ impl ReceiveBuffer {
 
     /// Returns the free space for the next read, at least one byte.
     ///
-    /// The space ends where a frame is expected to end, plus the header of the next frame. That
-    /// way, few bytes of an unfinished frame must be moved to the next buffer.
+    /// The space ends after the header of the frame that follows the last frame expected to fit. So
+    /// few bytes of an unfinished frame must be moved to the next buffer.
     ///
     /// # Errors
-    /// [`FrameError`] on the same conditions as [`next_frame`](Self::next_frame).
+    /// The same as [`next_frame`](Self::next_frame).
     pub(super) fn room(&mut self) -> Result<impl BufMut, FrameError> {
         let due = match self.header()? {
             Some((_, len)) => HEADER_LEN + len,
@@ -83,8 +83,8 @@ impl ReceiveBuffer {
         Ok((&mut self.buffer).limit(room))
     }
 
-    /// Returns the number of bytes received of an unfinished frame, or 0 if `counts` is false for
-    /// its kind.
+    /// Returns the number of received bytes of the unfinished frame. Returns 0 if `counts` is false
+    /// for the kind of that frame.
     pub(super) fn unfinished(&self, counts: impl Fn(FrameKind) -> bool) -> u64 {
         match self.header() {
             Ok(Some((kind, _))) if counts(kind) => self.buffer.len() as u64,
@@ -102,7 +102,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Continues in a buffer with room for a frame of `due` bytes.
+    /// Moves the bytes to another buffer, which has room for a frame of `due` bytes.
     fn renew(&mut self, due: usize) {
         let capacity = due.max(CAPACITY);
         let free = (self.spare.iter_mut()).position(|buffer| buffer.try_reclaim(capacity));

@@ -13,29 +13,29 @@ use crate::RunOutcome;
 pub struct SingleRunReport {
     /// Payload bytes, by purpose.
     pub traffic: Traffic,
-    /// Bytes of frames sent, headers included.
+    /// Number of bytes of sent frames, including headers.
     pub bytes_sent: u64,
-    /// Bytes of frames received, headers included.
+    /// Number of bytes of received frames, including headers.
     pub bytes_received: u64,
-    /// Time from the start of the driver to each [`Milestone`].
+    /// Time from the start of the driver to each [`Milestone`]. `None` if the run did not reach it.
     pub milestones: [Option<Duration>; Milestone::COUNT],
     /// Time from the start of the driver to the end of the run.
     pub elapsed: Duration,
-    /// Number of one-way flights until the evaluator can have its output.
+    /// Number of one-way flights from both parties being connected to the evaluator's output.
     pub flights: u32,
     /// The garbling scheme that both sides agreed on.
     pub scheme: Scheme,
-    /// The method of the oblivious transfers.
+    /// The kind of oblivious transfer that both sides agreed on.
     pub ot: OtPlan,
-    /// The base OT used.
+    /// The public-key scheme of base oblivious transfer.
     pub base_ot: BaseOt,
-    /// The plan of this party and its reason, if a prediction chose it. The method used,
-    /// [`ot`](Self::ot), is the evaluator's plan.
+    /// The plan that this party chose by predicted times; `None` if it predicted no times. The
+    /// agreed plan is in [`ot`](Self::ot) and can differ.
     pub planned: Option<Planned>,
 }
 
 impl SingleRunReport {
-    /// Returns the time from the start of the driver to a milestone.
+    /// Returns the time from the start of the driver to a milestone, if the run reached it.
     #[must_use]
     pub fn at(&self, milestone: Milestone) -> Option<Duration> {
         self.milestones[milestone as usize]

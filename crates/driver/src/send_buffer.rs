@@ -2,22 +2,22 @@
 
 use tokio::sync::mpsc::{self, error::TrySendError};
 
-/// Number of full buffers that may wait for the network; small, so that an urgent frame does not
-/// wait behind megabytes of tables.
+/// Maximum number of filled buffers that wait for the writer. It is small, so that an urgent frame
+/// does not wait behind megabytes of tables.
 const MAX_WAITING_BUFFERS: usize = 2;
 
-/// Number of buffered bytes at which a buffer goes to the writer while there is more to compute;
-/// large, because every buffer wakes the writer.
+/// Number of bytes at which a buffer is passed to the writer while the computing thread still has
+/// work. It is large, because every buffer wakes the writer.
 const FLUSH_BYTES: usize = 128 << 10;
 
-/// Initial size of a buffer, in bytes: one byte less than [`FLUSH_BYTES`], followed by a table
-/// chunk of the default length.
+/// Initial capacity of a buffer, in bytes. A buffer just below [`FLUSH_BYTES`] has room for one
+/// more chunk of tables of the default length.
 const CAPACITY: usize = FLUSH_BYTES + (64 << 10) + 64;
 
 /// Returns the two ends of a new ring.
 pub(super) fn ring() -> (SendBuffer, SendQueue) {
     let (full, taken) = mpsc::channel(MAX_WAITING_BUFFERS);
-    // In addition to the waiting buffers, each side holds one.
+    // In addition to the waiting buffers, the filling end and the writing end have one each.
     let (empty, returned) = mpsc::channel(MAX_WAITING_BUFFERS + 2);
     let send_buffer = SendBuffer {
         bytes: Vec::with_capacity(CAPACITY),
@@ -42,7 +42,7 @@ pub(super) struct SendQueue {
 }
 
 impl SendBuffer {
-    /// Returns whether the buffer has enough bytes to be sent.
+    /// Returns whether the buffer has reached [`FLUSH_BYTES`] and should be sent.
     pub(super) fn should_flush(&self) -> bool {
         self.bytes.len() >= FLUSH_BYTES
     }
@@ -77,8 +77,8 @@ impl SendBuffer {
         true
     }
 
-    /// Continues with a returned buffer, or a new one if none was returned. There are never more
-    /// buffers than the queue, the writer and this side can hold.
+    /// Takes an empty buffer that the writer returned, or a new one if there is none. The number of
+    /// buffers is bounded, because the queue, the writer and this side hold a bounded number.
     fn renew(&mut self) {
         self.bytes = (self.empty.try_recv()).unwrap_or_else(|_| Vec::with_capacity(CAPACITY));
     }
@@ -93,12 +93,12 @@ impl SendQueue {
         self.full.recv().await
     }
 
-    /// Returns whether no buffer waits.
+    /// Returns whether no buffer waits to be written.
     pub(super) fn is_empty(&self) -> bool {
         self.full.is_empty()
     }
 
-    /// Returns a buffer for reuse.
+    /// Clears a written buffer and gives it back to the [`SendBuffer`] for reuse.
     pub(super) fn recycle(&self, mut bytes: Vec<u8>) {
         bytes.clear();
         // The channel has room for all buffers; sending fails only if the other end was dropped.

@@ -9,7 +9,8 @@
 //! | `transfer`, in `run` | the last table | the last output |
 //!
 //! `ot` and `garble` overlap, because tables do not wait for oblivious transfers. All spans except
-//! `conn` have the debug level. An event at that level ends each phase and contains its duration.
+//! `conn` have the debug level. At the end of each phase, an event with the debug level reports the
+//! duration of the phase.
 
 use std::time::Duration;
 
@@ -50,8 +51,7 @@ impl Phase {
 }
 
 impl RunSpan {
-    /// Opens the span of a run, inside the span of its connection, and the phase of the oblivious
-    /// transfers.
+    /// Opens the span of a run inside the span of its connection. Starts its first phase, `ot`.
     pub(crate) fn open(connection: &Span, id: RunId) -> Self {
         let run = debug_span!(parent: connection, "run", number = id.number(), role = %id.role());
         let ot = debug_span!(parent: &run, "ot");
@@ -64,7 +64,7 @@ impl RunSpan {
         }
     }
 
-    /// Records that a milestone was reached; `now` is the time since the call.
+    /// Starts and ends phases when the run reaches a milestone. `now` is the time since the call.
     pub(crate) fn reach(&mut self, milestone: Milestone, now: Duration) {
         let ended = match milestone {
             Milestone::Agreed => {

@@ -1,4 +1,4 @@
-//! The task that writes buffers.
+//! The task that writes buffers from the computing thread to the link.
 
 use std::io;
 
@@ -14,8 +14,8 @@ use super::{
     send_buffer::SendQueue,
 };
 
-/// Writes buffers until the session ends, with keep-alive frames in between, then shuts the stream
-/// down.
+/// Writes buffers until the session ends, then shuts the stream down. It writes keep-alive frames
+/// while no buffer waits.
 pub(super) async fn write_buffers(
     mut writer: impl AsyncWrite + Unpin,
     mut send_queue: SendQueue,
@@ -37,7 +37,7 @@ pub(super) async fn write_buffers(
             Ok(()) if send_queue.is_empty() => writer.flush().await,
             other => other,
         };
-        // The reader reports the reason.
+        // The reader reports the error of the link to the session.
         if let Err(error) = flushed {
             tracing::debug!(%error, "writing ended");
             return;
@@ -46,8 +46,8 @@ pub(super) async fn write_buffers(
     let _ = writer.shutdown().await;
 }
 
-/// Writes a buffer and counts the bytes written that carry runs. Control frames count as written
-/// first, so the count is a lower bound.
+/// Writes a buffer, and counts the written bytes that carry runs. The count is a lower bound,
+/// because it assumes that the control frames of the buffer are written first.
 async fn write_counted(
     writer: &mut (impl AsyncWrite + Unpin),
     buffer: &[u8],

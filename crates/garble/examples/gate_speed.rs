@@ -14,7 +14,7 @@ use transpute_garble::{
 
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// AND gates to garble per measurement, over all instances.
+/// Minimum number of AND gates to garble per measurement, in all instances together.
 const MIN_GATES: u64 = 1_000_000;
 
 /// Returns a circuit of independent AND gates: every input bit of one party with every input bit of

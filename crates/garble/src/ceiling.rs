@@ -91,7 +91,8 @@ impl Job for Measure<'_> {
     }
 }
 
-/// Returns another block that does not depend on earlier results.
+/// Derives another input block from `block` without AES, so that encryptions do not wait for each
+/// other.
 #[inline(always)]
 fn sum_free<I: Isa, const N: usize>(w: Wide<I, N>, block: Lanes<I, N>) -> Lanes<I, N> {
     w.double_halves(block)

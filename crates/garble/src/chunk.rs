@@ -8,13 +8,13 @@
 //! bits (half-gates, fixed-key) or 192 + 5 bits (three-halves). Under prf, an XOR gate costs 128
 //! bits and an AND gate 256 + 4 bits.
 //!
-//! A chunk contains whole gates in program order, as long as the sum of their costs is at most 8
-//! times the limit in bytes. It may therefore end anywhere in a batch. Gates without cost, and
-//! loads of inputs, belong to the chunk of the gates before them; at the start of an instance they
-//! belong to the first chunk. An instance without any cost has no chunks.
+//! A chunk contains as many whole gates, in program order, as fit into the maximum chunk length. It
+//! may therefore end anywhere in a batch. A gate without cost, or the load of an input, belongs to
+//! the chunk of the gate before it. Those at the start of an instance belong to the first chunk. An
+//! instance without any cost has no chunks.
 //!
-//! If instances are garbled side by side, each gate stands for that gate of all of them and has the
-//! sum of their costs. Their tables are interleaved gate by gate.
+//! If several instances are garbled side by side, the tables of a gate for all of these instances
+//! are adjacent. The cost of a gate is then the sum over these instances.
 //!
 //! # Layout
 //! A chunk consists of the ciphertexts of all its gates in program order, and a trailer. The
@@ -30,21 +30,22 @@ use transpute_circuit::{
 
 use crate::{GarbleError, Scheme, inputs::Owners};
 
-/// The smallest limit on the length of a chunk, in bytes per instance in it.
+/// The smallest accepted maximum chunk length, in bytes for each instance in the chunk.
 pub const MIN_CHUNK_LIMIT: usize = 64;
 
 /// Number of instances that are garbled side by side, if [`lanes`] allows it.
 ///
-/// Every operation then works on a vector of one gate's labels of all these instances. The vectors
-/// are full even if each gate depends on the previous one, and labels are loaded and stored a whole
-/// vector at a time.
+/// Each operation on a gate then works on a vector that holds that gate's labels of all these
+/// instances. The vectors are full even if each gate depends on the previous one, and the labels of
+/// a vector are adjacent in memory.
 pub const LANES: usize = 8;
 
-/// The largest number of slots of a program whose instances are garbled side by side: 32 MiB of
-/// labels.
+/// Instances of a program with more slots are garbled one at a time. With this number of slots,
+/// [`LANES`] instances have 32 MiB of labels.
 const MAX_LANED_SLOTS: usize = 1 << 18;
 
-/// The largest number of input bits of such a program: 64 MiB of labels.
+/// Instances of a program with more input bits are garbled one at a time. With this number of bits,
+/// [`LANES`] instances have 64 MiB of input labels.
 const MAX_LANED_INPUTS: usize = 1 << 19;
 
 /// Returns the number of instances to garble side by side if `left` instances remain. The result is
@@ -63,7 +64,7 @@ pub fn lanes(program: &Program, limit: usize, left: u64) -> usize {
     }
 }
 
-/// The lengths of all chunks of one instance, in order.
+/// Iterates over the lengths of all chunks of one instance in bytes, in order.
 ///
 /// # Examples
 /// ```
@@ -119,8 +120,8 @@ impl<'a> ChunkPlan<'a> {
         })
     }
 
-    /// Iterates over the chunks. Each item has the length of the chunk, and how many input labels
-    /// of the evaluator it reads per instance.
+    /// Iterates over the chunks. Each item is the length of the chunk in bytes, and the number of
+    /// the evaluator's input labels that the chunk reads per instance.
     ///
     /// # Panics
     /// If `split` does not match the program's inputs.
@@ -214,16 +215,16 @@ impl Span {
 }
 
 impl Cursor {
-    /// Returns whether all gates are done.
+    /// Returns whether the position is after the last gate.
     pub(crate) fn at_end(self, program: &Program) -> bool {
         self.batch >= program.batches().len()
     }
 
-    /// Moves to the last entry of [`Program::progress`] that the budget allows, and subtracts the
-    /// costs from the budget.
+    /// Returns the last position in [`Program::progress`] that is reached within the budget, and
+    /// subtracts the cost of the skipped gates from the budget.
     ///
-    /// A serial circuit has four batches per AND gate; traversing all of them would take a fifth of
-    /// the garbling time.
+    /// This saves a loop over all batches. A serial circuit has four batches per AND gate, and that
+    /// loop would take a fifth of the garbling time.
     fn skip(self, program: &Program, budget: &mut u64, (and_cost, xor_cost): (u64, u64)) -> Self {
         let cost = |to: &CompileProgress| {
             let ands = to.ands - self.and;
@@ -251,8 +252,8 @@ impl Cursor {
         }
     }
 
-    /// Returns the gates of the chunk that starts here. A limit under [`MIN_CHUNK_LIMIT`] per lane
-    /// counts as that minimum.
+    /// Returns the gates of the chunk that starts at this position. If `limit` is below
+    /// [`MIN_CHUNK_LIMIT`] per lane, that minimum is used.
     pub(crate) fn span(
         self,
         program: &Program,
@@ -263,7 +264,7 @@ impl Cursor {
         let cost = |bytes: usize, bits: usize| (lanes * (8 * bytes + bits)) as u64;
         let and_cost = cost(scheme.and_bytes(), scheme.and_bits());
         let xor_cost = cost(scheme.xor_bytes(), 0);
-        // Costs are counted in bits; saturation is harmless because it exceeds the cost of any
+        // The budget is in bits, like the costs. If it saturates, it still exceeds the cost of any
         // program.
         let mut budget = (limit.max(lanes * MIN_CHUNK_LIMIT) as u64).saturating_mul(8);
         let mut end = self.skip(program, &mut budget, (and_cost, xor_cost));
@@ -310,16 +311,16 @@ impl Cursor {
     }
 }
 
-/// A run of independent gates of one batch, of XOR gates of consecutive batches, or of loads of one
-/// batch.
+/// Gates or loads that a kernel processes in one step: independent gates of one batch, XOR gates of
+/// consecutive batches, or loads of one batch.
 pub(crate) struct Run<'a> {
     pub(crate) kind: BatchKind,
     pub(crate) gates: &'a [ProgramGate],
     /// The loads; if there are any, `gates` is empty.
     pub(crate) loads: &'a [Load],
-    /// Index of the first gate among all gates.
+    /// Number of the program's gates before the first gate.
     pub(crate) gate: u64,
-    /// Number of AND gates before the first gate.
+    /// Number of the program's AND gates before the first gate.
     pub(crate) and: u64,
 }
 
@@ -339,9 +340,9 @@ pub(crate) struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    /// Returns the runs of a span. With `joins_xors`, consecutive XOR batches form one run, for
+    /// Returns the runs of a span. `joins_xors` merges consecutive XOR batches into one run, for
     /// kernels that process XOR gates one by one. A serial circuit has several XOR batches between
-    /// two AND gates, and the end of each run is a branch that CPUs often mispredict.
+    /// two AND gates, and CPUs often mispredict the branch at the end of each run.
     pub(crate) fn new(program: &'a Program, span: &Span, joins_xors: bool) -> Self {
         let Cursor {
             batch,
@@ -371,8 +372,8 @@ impl<'a> Iterator for Runs<'a> {
         let kind = first.kind;
         let mut len = (first.len - self.done_in_batch) as usize;
         if kind == BatchKind::Input {
-            // A load batch is never split. If the remaining loads are fewer, the batch lies after
-            // the span.
+            // The chunk contains either all loads of a batch or none. If fewer loads remain, this
+            // batch belongs to a later chunk.
             let (loads, rest) = self.loads.split_at_checked(len)?;
             (self.batches, self.loads) = (batches, rest);
             return Some(Run {

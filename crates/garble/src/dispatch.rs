@@ -50,10 +50,12 @@ fn named(name: &str) -> Result<Backend, GarbleError> {
 
 /// A computation that is generic over the instruction set.
 ///
-/// `run` and all functions on vectors that it calls must be `#[inline(always)]`.
+/// `run` and all vector functions that it calls must be `#[inline(always)]`, so that they are
+/// compiled with the target features of the back end.
 pub(crate) trait Job {
-    /// Runs the computation: groups of gates on `wide` and on `half`, which is half as wide; single
-    /// gates on `pair`, with two labels per vector, or on `narrow`, with one.
+    /// Runs the computation with vectors of four widths. `wide` and `half`, half as wide, are for
+    /// groups of gates. `pair`, with two labels per vector, and `narrow`, with one label, are for
+    /// single gates.
     fn run<I: Isa, const N: usize, const M: usize, J, const P: usize, L>(
         self,
         wide: Wide<I, N>,
@@ -181,7 +183,7 @@ mod tests {
         );
     }
 
-    /// A test that forces a back end must not test another one.
+    /// If `TRANSPUTE_AES` names a back end, the tests must use this one.
     #[test]
     fn the_forced_back_end_is_the_one_under_test() {
         let wanted = std::env::var(Backend::VARIABLE).unwrap_or_default();

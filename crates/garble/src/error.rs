@@ -16,7 +16,7 @@ pub enum GarbleError {
         /// The back end requested.
         wanted: Backend,
     },
-    /// No scheme has this name.
+    /// There is no garbling scheme of this name.
     #[error("unknown garbling scheme {found:?}, expected one of {}", Scheme::ALL.map(|scheme| scheme.to_string()).join(", "))]
     UnknownScheme {
         /// The name given.
@@ -34,7 +34,7 @@ pub enum GarbleError {
     RekeyPeriod {
         /// The scheme.
         scheme: Scheme,
-        /// The period given.
+        /// The re-key period given.
         found: u32,
     },
     /// The input split does not match the widths of the program's input values.
@@ -48,9 +48,9 @@ pub enum GarbleError {
     /// The number of the garbler's input bits is wrong.
     #[error("the garbler provides {expected} input bits, not {found}")]
     InputCount {
-        /// Input bits of the garbler in the program.
+        /// Number of the garbler's input bits in the program.
         expected: usize,
-        /// Bits given.
+        /// Number of bits given.
         found: usize,
     },
     /// The number of input labels of a party is wrong, or labels were passed that this scheme does
@@ -59,55 +59,55 @@ pub enum GarbleError {
     LabelCount {
         /// The party whose inputs the labels belong to.
         party: &'static str,
-        /// Labels that the program needs.
+        /// Number of labels that the program needs.
         expected: usize,
-        /// Labels given.
+        /// Number of labels given.
         found: usize,
     },
-    /// The gates would use more tweaks than one offset and start value may serve.
+    /// The instances would use more than 2^56 tweaks, the limit for one [`Params`](crate::Params).
     #[error("instance {instance} would use gate tweaks past 2^56")]
     TooManyGates {
         /// The first instance that would exceed the limit.
         instance: u64,
     },
-    /// A call needs the current instances to be finished.
+    /// The call is allowed only after the instances in progress are finished.
     #[error("instance {instance} is not finished")]
     Unfinished {
         /// The first instance in progress.
         instance: u64,
     },
-    /// This number of instances cannot be garbled side by side.
+    /// The number of instances to garble side by side is neither 1 nor [`LANES`](crate::LANES).
     #[error("1 or 8 instances can be garbled side by side, not {found}")]
     LaneCount {
-        /// The number given.
+        /// The number of instances given.
         found: usize,
     },
     /// No instance is in progress, so there is no next chunk.
     #[error("no instance is in progress")]
     NoInstance,
-    /// No instance is finished, or its outputs were already taken.
+    /// No instance is finished, or all outputs of the finished instances were taken.
     #[error("no finished instance whose outputs were not taken yet")]
     NoOutputs,
     /// The maximum chunk length is too small.
     #[error("chunks need room for at least {min} bytes, not {found}")]
     ChunkLimit {
-        /// The smallest limit allowed.
+        /// The smallest allowed maximum length, in bytes.
         min: usize,
-        /// The limit given.
+        /// The maximum length given, in bytes.
         found: usize,
     },
     /// The length of a chunk does not match the program, the scheme and the limit.
     #[error("expected a chunk of {expected} bytes, got {found}")]
     ChunkLength {
-        /// Length of the next chunk.
+        /// Length of the next chunk, in bytes.
         expected: usize,
-        /// Length of the chunk given.
+        /// Length of the chunk given, in bytes.
         found: usize,
     },
     /// The length of the decoding information is wrong.
     #[error("expected {expected} bytes of decoding information, got {found}")]
     DecodeLength {
-        /// Bytes of decoding information for the program.
+        /// Length of the decoding information for the program, in bytes.
         expected: usize,
         /// Bytes given.
         found: usize,
@@ -118,9 +118,9 @@ pub enum GarbleError {
     /// The number of output colours is wrong.
     #[error("expected {expected} output colours, got {found}")]
     ColourCount {
-        /// Output bits of the program.
+        /// Number of output bits of the program.
         expected: usize,
-        /// Colours given.
+        /// Number of colours given.
         found: usize,
     },
     /// An output label is neither of the garbler's two labels.

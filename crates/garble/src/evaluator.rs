@@ -39,10 +39,9 @@ struct Inputs {
     public: PublicLabels,
     /// Whether the caller passes the labels of the garbler's inputs.
     expects_labels: bool,
-    /// Labels of the garbler's inputs of the instances in progress, instance by instance, if they
-    /// are passed.
+    /// Active labels of the garbler's inputs, instance by instance; empty unless `expects_labels`.
     given: Zeroizing<Vec<Label>>,
-    /// Labels of the evaluator's inputs that are not yet read.
+    /// Active labels of the evaluator's inputs that no gate has read yet.
     own: LabelQueue,
     /// The order in which the program reads the evaluator's inputs, computed on first use.
     order: OnceCell<ReadOrder>,
@@ -150,17 +149,17 @@ impl Evaluator {
         self.begin(lanes, garbler_labels.map(copy))
     }
 
-    /// Appends active labels of the evaluator's input bits, for the next instances whose labels are
-    /// incomplete. The labels must be in the order in which they are read: for each bit in
-    /// [`ReadOrder`], one label per instance that is evaluated side by side. Bits that are never
-    /// read come last.
+    /// Appends active labels of the evaluator's input bits to those added before, across all
+    /// instances. Labels must come in the order in which they are read. For each bit in
+    /// [`ReadOrder`], there is one label per instance that is evaluated side by side. Bits that are
+    /// never read come last.
     pub fn add_labels(&mut self, evaluator_labels: Zeroizing<Vec<Label>>) {
         self.inputs.own.push(evaluator_labels);
     }
 
-    /// Begins the next `lanes` instances like [`begin_side_by_side`](Self::begin_side_by_side),
-    /// with the evaluator's labels of [`add_labels`](Self::add_labels). Labels must be added before
-    /// the chunk that reads them; if there are no chunks, before this call.
+    /// Begins the next `lanes` instances like [`begin_side_by_side`](Self::begin_side_by_side). The
+    /// evaluator's labels come from [`add_labels`](Self::add_labels). They must be added before the
+    /// chunk that reads them, or before this call if there are no chunks.
     ///
     /// # Errors
     /// The same as for [`begin_side_by_side`](Self::begin_side_by_side).
@@ -245,13 +244,14 @@ impl Evaluator {
         Ok(())
     }
 
-    /// Returns the number of instances side by side that are in progress, or were finished last.
+    /// Returns the number of instances that are evaluated side by side at present. If none is in
+    /// progress, it is the number at the last evaluation.
     #[must_use]
     pub fn lanes(&self) -> usize {
         self.execution.lanes
     }
 
-    /// Returns whether there is nothing left to evaluate in this instance.
+    /// Returns whether all chunks of the present instance were evaluated.
     #[must_use]
     pub fn is_instance_done(&self) -> bool {
         self.execution.is_done()
@@ -269,13 +269,13 @@ impl Evaluator {
         Ok(EvaluatedOutputs::new(program, instance, labels))
     }
 
-    /// Does the same as [`Execution::set_begun`].
+    /// Sets the number of instances begun, so that tests can reach the limits.
     #[cfg(test)]
     pub(crate) fn count_from(&mut self, begun: u64) {
         self.execution.set_begun(begun);
     }
 
-    /// Checks that all labels that a span reads were added.
+    /// Checks that all evaluator's labels that the gates in `span` read were added.
     fn check_own(&self, span: &Span, lanes: usize) -> Result<(), GarbleError> {
         let loads = span.loads(&self.execution.program);
         let read = lanes * self.inputs.owners.count_evaluators(loads);
@@ -326,7 +326,7 @@ impl Evaluator {
 }
 
 impl Inputs {
-    /// Writes the labels of inputs into their slots, for all instances side by side.
+    /// Copies the labels of the loaded inputs into their slots, for all instances side by side.
     fn place(
         &mut self,
         loads: &[Load],

@@ -18,7 +18,7 @@ use crate::{
     slots::Slots,
 };
 
-/// The largest number of tweaks that one offset and start value may serve.
+/// The maximum number of tweaks with one offset and one [`Params::start`].
 const MAX_TWEAKS: u128 = 1 << 56;
 
 /// The shared state of a garbler or an evaluator.
@@ -30,7 +30,8 @@ pub(crate) struct Execution {
     /// are adjacent.
     pub(crate) slots: Slots,
     labels_per_slot: usize,
-    /// The index of the spare slot, which is above all slots of the program.
+    /// Index of the spare slot, which follows the program's slots. Padding gates of incomplete
+    /// groups write to it.
     spare: u32,
     /// Number of instances in progress.
     pub(crate) lanes: usize,
@@ -45,9 +46,9 @@ pub(crate) struct Execution {
 enum Phase {
     /// No instance has begun, or all outputs were taken.
     Idle,
-    /// Chunks are missing.
+    /// Some chunks of the instances in progress are not processed yet.
     Running,
-    /// All gates are done.
+    /// All gates are processed, and some outputs are not taken yet.
     Done,
 }
 
@@ -103,7 +104,8 @@ impl Execution {
         self.dispatch
     }
 
-    /// Returns the number of the first instance in progress or finished last; 0 before the first.
+    /// Returns the number of the first instance in progress. If none is in progress, it is the
+    /// first of the instances finished last, or 0 at the beginning.
     pub(crate) fn instance(&self) -> u64 {
         self.begun.saturating_sub(self.lanes as u64)
     }
@@ -132,7 +134,7 @@ impl Execution {
         Ok(instance)
     }
 
-    /// Allocates the slots for instances that [`Execution::next_instance`] allowed.
+    /// Allocates the slots for `lanes` instances; call [`Execution::next_instance`] before.
     pub(crate) fn make_room(&mut self, lanes: usize) {
         let labels = (self.spare as usize + 1) * self.labels_per_slot * lanes;
         if self.slots.len() < labels {
@@ -141,7 +143,7 @@ impl Execution {
         }
     }
 
-    /// Begins instances for which the slots are allocated.
+    /// Begins `lanes` instances; call [`Execution::make_room`] before.
     pub(crate) fn begin(&mut self, lanes: usize) {
         self.lanes = lanes;
         self.taken = 0;
@@ -158,7 +160,7 @@ impl Execution {
 
     /// Returns all gates of the instances if they have no tables, else `None`.
     pub(crate) fn free_span(&self, lanes: usize) -> Option<Span> {
-        // Without tables there is one span for any limit.
+        // Gates without tables have no cost, so one span has all of them even with a limit of 0.
         let span = Cursor::default().span(&self.program, self.params.scheme, 0, lanes);
         (span.bytes() == 0).then_some(span)
     }
@@ -192,8 +194,8 @@ impl Execution {
         self.phase != Phase::Running
     }
 
-    /// Takes the outputs of the next instance, once. Returns the number of the instance, and
-    /// `of(lane, slot)` for each output with a slot.
+    /// Returns the number of the next finished instance whose outputs were not taken, and `of(lane,
+    /// slot)` for each of its outputs with a slot. Marks these outputs as taken.
     pub(crate) fn take_outputs<T: Zeroize>(
         &mut self,
         of: impl Fn(&Self, usize, usize) -> T,
@@ -209,7 +211,8 @@ impl Execution {
         Ok((self.instance() + lane as u64, labels))
     }
 
-    /// Marks the outputs of the next instance as taken; returns its lane.
+    /// Marks the outputs of the next finished instance as taken, and returns the lane of this
+    /// instance.
     fn take(&mut self) -> Result<usize, GarbleError> {
         if self.phase != Phase::Done {
             return Err(GarbleError::NoOutputs);

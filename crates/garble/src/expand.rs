@@ -19,8 +19,8 @@ pub(crate) struct Expand<'a> {
     /// The first of [`LANES`] instances.
     pub(crate) first: u64,
     pub(crate) piece: Piece<'a>,
-    /// If the expanded labels are the active ones: the offset and the inputs of all instances, from
-    /// which the labels of value 0 follow.
+    /// The offset and the garbler's inputs of all instances, if the expanded labels are the active
+    /// ones. The labels of value 0 are computed from them.
     pub(crate) active: Option<(Label, &'a [Bits])>,
     /// The slots, with the labels of the instances side by side.
     pub(crate) slots: &'a mut [Label],
@@ -59,7 +59,7 @@ impl Expand<'_> {
             let mut places = [(0, 0); B];
             let mut blocks = [w.splat(0); B];
             for b in 0..B {
-                // The last group is padded with the last bit.
+                // The last bit is repeated to fill an incomplete last group.
                 places[b] = self.piece.place((from + b).min(count - 1));
                 let [low, high] = label_words(self.domain, self.first, places[b].0);
                 blocks[b] = w.counter(low, 1, high);

@@ -20,9 +20,9 @@ use crate::{
 
 /// Garbles instances of one program, one after the other, chunk by chunk.
 ///
-/// All instances share one offset and one gate counter, so that they can share one oblivious
-/// transfer; each instance has fresh labels. The gate counter only increases, so no instance can be
-/// garbled twice.
+/// All instances share one offset, so that they can share one oblivious transfer. Each instance has
+/// fresh labels. The gate counter that generates tweaks continues across instances and never
+/// decreases, so no instance can be garbled twice.
 ///
 /// A garbler holds the label slots of the program, and no memory per gate. It does not implement
 /// `Debug`, because all its state is secret, and is wiped on drop.
@@ -167,8 +167,8 @@ impl Garbler {
         Ok(())
     }
 
-    /// Begins the next instances side by side, like
-    /// [`begin_side_by_side`](Self::begin_side_by_side), before the garbler's inputs are known.
+    /// Begins the next `lanes` instances before the garbler's inputs are known. Otherwise this is
+    /// like [`begin_side_by_side`](Self::begin_side_by_side).
     ///
     /// # Errors
     /// [`GarbleError::Unfinished`] while chunks of the previous instances are missing;
@@ -203,13 +203,14 @@ impl Garbler {
         self.execution.skip_to(instance)
     }
 
-    /// Returns the number of instances side by side that are in progress, or were finished last.
+    /// Returns the number of instances that are garbled side by side at present. If none is in
+    /// progress, it is the number at the last garbling.
     #[must_use]
     pub fn lanes(&self) -> usize {
         self.execution.lanes
     }
 
-    /// Returns whether there is nothing left to garble in this instance.
+    /// Returns whether all chunks of the present instance were garbled.
     #[must_use]
     pub fn is_instance_done(&self) -> bool {
         self.execution.is_done()
@@ -311,9 +312,10 @@ impl Garbler {
         });
     }
 
-    /// Calls `each` with both labels of evaluator's input bits of one instance, and with the tag
-    /// passed along with each position. The labels must not have been [adopted](Self::adopt). At
-    /// most one label of each pair may ever leave this process.
+    /// For each `(position, tag)` in `positions`, calls `each(tag, labels)`. `labels` are both
+    /// labels of the evaluator's input bit at `position` in `instance`, indexed by value. The
+    /// labels must not have been [adopted](Self::adopt). At most one label of each pair may ever
+    /// leave this process.
     ///
     /// # Panics
     /// If a position is not below the number of the evaluator's input bits.
@@ -331,8 +333,9 @@ impl Garbler {
         (self.inputs.secret).pairs(Party::Evaluator, instance, positions, scratch, each);
     }
 
-    /// Returns how many labels of the evaluator's inputs have been generated, counted over all
-    /// instances in the order in which they are read; see [`ReadOrder`](crate::ReadOrder).
+    /// Returns the number of the evaluator's input labels that gates have read so far. The count
+    /// includes all instances and follows [`ReadOrder`](crate::ReadOrder). After an instance it
+    /// includes bits that are never read.
     #[must_use]
     pub fn labels_made(&self) -> u64 {
         if self.execution.is_done() {
@@ -342,10 +345,11 @@ impl Garbler {
         self.reading.next
     }
 
-    /// Uses the given labels of value 0 for the evaluator's next inputs, which were neither
-    /// [generated](Self::labels_made) nor adopted yet. Correlated oblivious transfer yields these
-    /// labels, and the evaluator's active labels, without sending anything further. The labels must
-    /// be uniform and secret, and the correlation must be [`delta`](Self::delta).
+    /// Sets the labels of value 0 of the evaluator's next input bits. `first` is the number of the
+    /// first label in the count of [`labels_made`](Self::labels_made), which includes adopted
+    /// labels. Correlated oblivious transfer outputs these labels to the garbler and the active
+    /// labels to the evaluator, so nothing else is sent for these inputs. The labels must be
+    /// uniform and secret, and the correlation must be [`delta`](Self::delta).
     ///
     /// # Panics
     /// If there is no offset, or `first` is not the number of the next label.
@@ -380,7 +384,8 @@ impl Garbler {
         Ok(GarbledOutputs::new(program, instance, labels))
     }
 
-    /// Begins instances that were allowed, and garbles them at once if they have no tables.
+    /// Begins `lanes` instances that passed the checks. If their gates have no tables, this also
+    /// garbles them.
     fn begin(&mut self, lanes: usize) {
         self.execution.make_room(lanes);
         self.execution.begin(lanes);
@@ -485,7 +490,7 @@ mod tests {
                 evaluator.count_from(instance);
                 assert_eq!(evaluator.begin_instance(sent, &labels), refused);
             }
-            // The last instance that fits, up to its last gate.
+            // The last instance that is allowed, because its last tweak is still below the limit.
             garbler.execution.set_begun(last - 1);
             garbler.begin_instance(&bits).unwrap();
             let mut out = Vec::new();

@@ -1,9 +1,9 @@
 //! Labels of the input wires.
 //!
-//! Under free XOR, the garbler need not send the active labels of its own inputs. Any function that
-//! both parties know can generate them, because the secret is which value a label stands for. If
-//! `X` is the public label of an input bit `x`, the label of value 0 is `X ^ x D`, and the
-//! evaluator does not know `D`.
+//! Under free XOR, the garbler need not send the active labels of its own inputs. Both parties
+//! derive them from a public seed. This is secure, because the evaluator does not learn which value
+//! such a label represents. If `X` is the public active label of an input bit `x`, the label of
+//! value 0 is `X ^ x D`. The evaluator does not know the offset `D`.
 
 use transpute_circuit::{InputSplit, Load};
 use zeroize::Zeroizing;
@@ -31,10 +31,10 @@ pub(crate) struct Owners {
 /// An input value and its owner.
 #[derive(Clone, Copy)]
 struct Owned {
-    /// The wire after its last wire.
+    /// One more than the number of its last wire.
     end: u32,
     party: Party,
-    /// The difference between a wire and its position among the bits of the party.
+    /// Number of a wire of this value, minus the position of its bit among the bits of the owner.
     offset: u32,
 }
 
@@ -67,7 +67,7 @@ impl Owners {
         self.counts[party as usize]
     }
 
-    /// Returns how many of the loads are of the evaluator's bits.
+    /// Returns the number of `loads` that read bits of the evaluator.
     pub(crate) fn count_evaluators(&self, loads: &[Load]) -> usize {
         let mut count = 0;
         self.pieces(loads, |party, piece| {
@@ -78,8 +78,8 @@ impl Owners {
         count
     }
 
-    /// Calls `each` with the party and the loads, for each run of consecutive loads of the same
-    /// input value.
+    /// Splits `loads` where the input value changes. Calls `each` with every part and the owner of
+    /// its value.
     ///
     /// # Panics
     /// If a load has an input bit that does not exist.
@@ -132,10 +132,10 @@ impl<'l> Piece<'l> {
         (self.loads.iter()).map(move |load| load.input - self.offset)
     }
 
-    /// Writes labels into slots, where `done` labels were written before. The labels of `lanes`
-    /// instances of each bit are adjacent.
+    /// Writes labels into the slots of these loads, after the `done` labels that earlier calls
+    /// wrote. The labels of `lanes` instances of each bit are adjacent.
     pub(crate) fn put(self, done: usize, labels: &[Label], slots: &mut [Label], lanes: usize) {
-        // With a constant, the compiler replaces the divisions.
+        // If the number of lanes is a constant, the compiler replaces the divisions by it.
         match lanes {
             LANES => self.put_among(done, labels, slots, LANES),
             _ => self.put_among(done, labels, slots, lanes),
@@ -154,7 +154,8 @@ impl<'l> Piece<'l> {
         }
     }
 
-    /// Iterates over the positions among the bits of the party, each with `tag(position, slot)`.
+    /// Iterates over the loads. Each item is the position among the bits of the party, and
+    /// `tag(position, slot)`.
     pub(crate) fn with<T>(self, tag: impl Fn(u32, u32) -> T) -> impl Iterator<Item = (u32, T)> {
         (self.loads.iter()).map(move |load| {
             let position = load.input - self.offset;
@@ -163,7 +164,7 @@ impl<'l> Piece<'l> {
     }
 }
 
-/// Copies labels into slots; the usual lengths are compiled as constants.
+/// Copies labels into slots from index `at` on. The usual lengths are compiled as constants.
 #[inline(always)]
 pub(crate) fn store(slots: &mut [Label], at: usize, labels: &[Label]) {
     let slots = &mut slots[at..];
@@ -207,14 +208,15 @@ impl SecretLabels {
         }
     }
 
-    /// Returns the key and the domain of the labels of value 0 of a party's input bits.
+    /// Returns the AES key and the domain separator that generate the labels of value 0 of a
+    /// party's input bits.
     pub(crate) fn zeros_key(&self, party: Party) -> (&Schedule, u8) {
         let [zero, _] = Self::purposes(party);
         (self.prg.schedule(), zero as u8)
     }
 
-    /// Calls `each` with the labels of value 0 of one of a party's input bits in all instances, and
-    /// with the tag passed along with its position.
+    /// For each `(position, tag)`, calls `each(tag, labels)`. `labels` are the labels of value 0 of
+    /// the party's input bit at `position`, one per instance.
     pub(crate) fn zeros<T: Copy + Default>(
         &self,
         party: Party,
@@ -227,9 +229,10 @@ impl SecretLabels {
         self.prg.labels(zero, instances, positions, scratch, each);
     }
 
-    /// Calls `each` with both labels of a party's input bits, indexed by value, and with the tag
-    /// passed along with each position. Under free XOR, this generates only the evaluator's labels
-    /// unless the garbler's labels are sent.
+    /// For each `(position, tag)`, calls `each(tag, labels)`. `labels` are both labels of the
+    /// party's input bit at `position`, indexed by value. Under free XOR, only labels of the
+    /// evaluator's inputs, and of garbler's inputs whose labels are sent, are generated in this
+    /// way.
     pub(crate) fn pairs<T: Copy + Default>(
         &self,
         party: Party,
@@ -289,13 +292,13 @@ impl PublicLabels {
         Self(Schedule::aes128(&seed))
     }
 
-    /// Returns the key and the domain of the labels.
+    /// Returns the AES key and the domain separator that generate the labels.
     pub(crate) fn key(&self) -> (&Schedule, u8) {
         (&self.0, DOMAIN)
     }
 
-    /// Calls `each` with the labels of a position in all instances, and with the tag passed along
-    /// with the position.
+    /// For each `(position, tag)`, calls `each(tag, labels)`. `labels` are the public labels of the
+    /// garbler's input bit at `position`, one per instance.
     pub(crate) fn labels<T: Copy + Default>(
         &self,
         instances: Instances,

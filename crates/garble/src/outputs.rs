@@ -1,7 +1,7 @@
 //! Decoding and checking of the output labels.
 //!
-//! * **Decoding.** The evaluator has a label, and thereby a colour, per output bit; the garbler
-//!   sends which colour means 1.
+//! * **Decoding.** The evaluator has one label per output bit. The garbler sends the colour that
+//!   means 0 for each of these labels.
 //! * **Check.** Optionally, the garbler adds a short hash of both labels of every output bit, so
 //!   that the evaluator detects altered tables and labels.
 //! * **Tag.** If the garbler learns the output, the evaluator sends the colours and a hash of all
@@ -108,7 +108,8 @@ pub fn decode_len(program: &Program, check: bool) -> usize {
 pub struct GarbledOutputs {
     program: Arc<Program>,
     instance: u64,
-    /// Indexed by the value of the wire in the slot, for the outputs with a slot.
+    /// Both labels of each output that has a slot. The index is the value in the slot, before the
+    /// output inverts it.
     labels: Zeroizing<Vec<[Label; 2]>>,
 }
 
@@ -277,8 +278,8 @@ impl EvaluatedOutputs {
     }
 }
 
-/// Returns the output bits that have a label: their positions, and whether they negate the bit in
-/// the slot.
+/// Iterates over the outputs that have a label. Each item is the number of the output bit, and
+/// whether this bit is the inverse of the value in its slot.
 fn slot_outputs(program: &Program) -> impl Iterator<Item = (usize, bool)> + '_ {
     (program.outputs().iter().enumerate()).filter_map(|(bit, output)| match *output {
         OutputBit::Slot { invert, .. } => Some((bit, invert)),
@@ -286,15 +287,15 @@ fn slot_outputs(program: &Program) -> impl Iterator<Item = (usize, bool)> + '_ {
     })
 }
 
-/// Returns the output bits with the constants set and all other bits 0.
+/// Returns the values of the constant output bits; all other bits are 0.
 fn constant_outputs(program: &Program) -> Bits {
     (program.outputs().iter())
         .map(|output| matches!(output, OutputBit::Constant(true)))
         .collect()
 }
 
-/// Returns labels indexed by the value of the output bit, from labels indexed by the value of the
-/// slot.
+/// Returns both labels of an output, indexed by the value of the output bit. `pair` has them
+/// indexed by the value in the slot, which is the inverse if `invert` is true.
 fn by_output_value(pair: &[Label; 2], invert: bool) -> [Label; 2] {
     if invert { [pair[1], pair[0]] } else { *pair }
 }

@@ -73,7 +73,7 @@ impl LabelQueue {
         self.len
     }
 
-    /// Returns the number of the last label plus one.
+    /// Returns one more than the number of the last label.
     pub(crate) fn end(&self) -> u64 {
         self.first + self.len as u64
     }
@@ -84,7 +84,7 @@ impl LabelQueue {
         self.pieces.push_back(labels);
     }
 
-    /// Drops the labels before `number`.
+    /// Removes the labels with numbers below `number`.
     ///
     /// # Panics
     /// If the first label's number is over `number`.
@@ -96,8 +96,8 @@ impl LabelQueue {
         self.first = number;
     }
 
-    /// Removes and returns the next labels, at most `count`; the result is empty only if the queue
-    /// is.
+    /// Removes and returns at most `count` of the next labels, which are contiguous in memory. The
+    /// result is empty only if the queue is empty or `count` is 0.
     pub(crate) fn take(&mut self, count: usize) -> &[Label] {
         while let Some(piece) = self.pieces.front()
             && self.gone == piece.len()
@@ -116,8 +116,9 @@ impl LabelQueue {
         &piece[start..self.gone]
     }
 
-    /// Removes `count` labels, or all if there are fewer. Calls `each` with each contiguous slice
-    /// and the number of labels before it; returns the number of labels removed.
+    /// Removes `count` labels, or all if there are fewer, and returns how many were removed. For
+    /// each contiguous slice of them, calls `each` with the number of labels removed before it and
+    /// the slice.
     pub(crate) fn take_each(
         &mut self,
         count: usize,

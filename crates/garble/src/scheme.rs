@@ -6,7 +6,8 @@ use rand::CryptoRng;
 
 use crate::GarbleError;
 
-/// A garbling scheme: the cost of AND and XOR gates, and the assumption about AES.
+/// A garbling scheme. It determines the bytes per gate, and the assumption about AES on which
+/// security depends.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Scheme {
     /// Half gates (Zahur, Rosulek, Evans 2015) with a re-keyed hash; XOR is free, AND is 32 bytes.
@@ -33,7 +34,7 @@ impl Scheme {
         Self::ThreeHalves,
     ];
 
-    /// Returns the code of the scheme in messages.
+    /// Returns the number that identifies the scheme in protocol messages.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
@@ -44,7 +45,7 @@ impl Scheme {
         }
     }
 
-    /// Returns the scheme with a code.
+    /// Returns the scheme with this [code](Self::code), or `None` if there is none.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|scheme| scheme.code() == code)
@@ -145,8 +146,8 @@ impl FromStr for Scheme {
 /// The public parameters of a garbling. The garbler chooses them and sends them in its hello; both
 /// parties use the same.
 ///
-/// The random parts must be fresh for every [`Seed`](crate::Seed): two garblings with the same
-/// start value weaken each other.
+/// The random parts must be fresh for every [`Seed`](crate::Seed). Two garblings with the same
+/// start value are less secure than one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Params {
     /// The scheme.
@@ -183,7 +184,7 @@ impl Params {
         params
     }
 
-    /// Checks the values that a peer may have chosen wrongly.
+    /// Checks that the scheme allows the re-key period, which a peer may have chosen.
     ///
     /// # Errors
     /// [`GarbleError::RekeyPeriod`] if the period does not fit the scheme.

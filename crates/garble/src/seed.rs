@@ -87,8 +87,8 @@ impl SecretPrg {
         &self.0
     }
 
-    /// Calls `each` with the labels of a position in all instances, for one purpose, and with the
-    /// tag passed along with the position.
+    /// For each `(position, tag)`, calls `each(tag, labels)`. `labels` are the labels of `purpose`
+    /// of the input bit at `position`, one per instance.
     pub(crate) fn labels<T: Copy + Default>(
         &self,
         purpose: Purpose,
@@ -121,8 +121,8 @@ impl Instances {
     }
 }
 
-/// Buffers for blocks and the resulting labels; wiped on drop. It is reused, because wiping takes
-/// longer than filling a few blocks.
+/// Buffers for AES blocks and the labels computed from them; wiped on drop. Callers reuse one
+/// value, because wiping takes longer than filling a few blocks.
 pub(crate) struct Scratch {
     blocks: [Block; BLOCKS_AT_ONCE],
     labels: [Label; BLOCKS_AT_ONCE],
@@ -146,8 +146,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Calls `each` with the labels of a position in all instances, encrypted under `schedule` with a
-/// domain separator, and with the tag passed along with the position.
+/// For each `(position, tag)`, calls `each(tag, labels)`. `labels` are computed with AES under
+/// `schedule` from `domain`, the instance and `position`, one per instance.
 pub(crate) fn expand_labels<T: Copy + Default>(
     schedule: &Schedule,
     domain: u8,
@@ -192,7 +192,8 @@ pub(crate) fn label_words(domain: u8, instance: u64, position: u32) -> [u64; 2] 
 /// A stream of secret random bits, one per gate id.
 pub(crate) struct RandomBits {
     purpose: Purpose,
-    /// The index of the first word held.
+    /// Index of the first buffered 64-bit word in the stream of bits, or `None` if the buffer is
+    /// empty.
     first: Option<u64>,
     words: [u64; RANDOM_WORDS],
 }

@@ -11,9 +11,9 @@ const CACHE_LINE: usize = 64;
 
 /// Labels, the first of which is aligned to 64 bytes. Wiped on drop.
 ///
-/// The labels of eight instances then fill exactly two cache lines. Unaligned vectors would split
-/// every load and store, and store-to-load forwarding to the next gate would fail: serial circuits
-/// become up to twice as slow.
+/// The labels of eight instances in a slot then fill exactly two cache lines. Without the
+/// alignment, vector loads and stores would cross cache lines, and a store could not be forwarded
+/// to the next gate's load. Serial circuits would take up to twice as long.
 #[derive(Default)]
 pub(crate) struct Slots {
     memory: Zeroizing<Vec<Label>>,
@@ -26,7 +26,8 @@ impl Slots {
     pub(crate) fn zero(len: usize) -> Self {
         let spare = CACHE_LINE / Label::BYTES - 1;
         let memory = Zeroizing::new(vec![Label::ZERO; len + spare]);
-        // At most `spare`, unless the alignment cannot be computed, which affects only speed.
+        // `align_offset` is at most `spare`, or `usize::MAX` if it cannot compute the alignment.
+        // The labels are then unaligned, which affects only speed.
         let start = memory.as_ptr().align_offset(CACHE_LINE).min(spare);
         Self { memory, start, len }
     }

@@ -9,8 +9,9 @@ use transpute_circuit::{Circuit, Gate, Op, Wire};
 
 use crate::{Compiled, LanguageError, Panics, layout::Layout};
 
-/// The number of outputs before the result: a panic flag, the reason, and the start and end of the
-/// place as line and column, of 32 bits each.
+/// Number of output bits before the result: a panic flag, and five values of 32 bits each. The
+/// values are the reason of the panic, and the lines and columns where its source text starts and
+/// ends.
 const PANIC_BITS: usize = 1 + 5 * 32;
 
 /// Placeholder for a wire that has not been converted yet.
@@ -73,8 +74,8 @@ pub(crate) fn convert(
     })
 }
 
-/// Returns names and types of the input values: the elements of the array if it is the only
-/// parameter, else the parameters.
+/// Returns the names and types of the input values. If an array is the only parameter, these are
+/// its elements; otherwise they are the parameters.
 fn input_values(function: &TypedFnDef, count: usize) -> Vec<(String, &Type)> {
     if let [ParamDef { name, ty, .. }] = &function.params[..]
         && let Type::Array(element, _) | Type::ArrayConst(element, _) = ty
@@ -92,16 +93,16 @@ fn fault(problem: String) -> LanguageError {
     LanguageError::Fault(problem)
 }
 
-/// The gates that outputs depend on, in depth-first order from the outputs.
+/// Collects the gates that outputs depend on, in depth-first order from the outputs.
 ///
 /// The two parties compare their circuits gate by gate, so the order must be deterministic. The
 /// order of the compiler is not, because it iterates over hash tables.
 struct Conversion<'a> {
     source: &'a Source,
     input_bits: usize,
-    /// The language's wire with the constant 0; the next wire has the constant 1.
+    /// The number of the compiler's wire with the constant 0. The next wire has the constant 1.
     zero: usize,
-    /// The converted wire of each wire of the language.
+    /// For each wire of the compiler's circuit, the wire of the converted circuit.
     wires: Vec<Wire>,
     gates: Vec<Gate>,
 }
@@ -126,8 +127,8 @@ impl<'a> Conversion<'a> {
         }
     }
 
-    /// Returns the converted wire of a wire of the language, after adding the gates that it depends
-    /// on.
+    /// Returns the converted wire of the compiler's wire `wanted`. Adds the gates that it depends
+    /// on first.
     fn wire(&mut self, wanted: usize) -> Result<Wire, LanguageError> {
         let mut stack = vec![wanted];
         while let Some(&wire) = stack.last() {
@@ -152,12 +153,14 @@ impl<'a> Conversion<'a> {
         Ok(self.wires[wanted])
     }
 
-    /// Returns the operation and operands of a wire of the language; operands come before the wire.
+    /// Returns the operation and the operands of a wire in the compiler's circuit. Operands have
+    /// lower numbers than the wire.
     fn gate(&self, wire: usize) -> Result<(Op, [Option<usize>; 2]), LanguageError> {
         let gate = wire.checked_sub(self.input_bits);
         let gate = gate.and_then(|gate| self.source.gates.get(gate));
         let (op, operands) = match gate {
-            // The compiler derives constants from inputs, which a function without inputs lacks.
+            // The compiler computes constants from an input bit, which a function without inputs
+            // lacks.
             Some(_) if wire == self.zero => (Op::Zero, [None, None]),
             Some(_) if wire == self.zero + 1 => (Op::One, [None, None]),
             Some(&SourceGate::Xor(a, b)) => (Op::Xor, [Some(a), Some(b)]),

@@ -11,7 +11,7 @@ use transpute_circuit::CircuitError;
 
 use crate::MAX_SOURCE_BYTES;
 
-/// The largest number of characters shown of a compiler message: some messages contain whole types.
+/// Maximum number of characters shown of a compiler message. Some messages contain whole types.
 const MAX_MESSAGE_CHARS: usize = 300;
 
 /// The reason why a source cannot be compiled.
@@ -47,7 +47,7 @@ pub enum LanguageError {
     TooWide {
         /// The type.
         ty: String,
-        /// The largest number of bits of a value.
+        /// The maximum number of bits of a value.
         limit: usize,
     },
     /// No function has the given name.
@@ -66,7 +66,8 @@ pub enum LanguageError {
         /// The reason why it cannot be set.
         problem: String,
     },
-    /// The compiler panicked or returned an invalid result, which is a bug in it for any source.
+    /// The compiler panicked or returned an invalid result. This is a bug of the compiler, whatever
+    /// the source is.
     #[error("the compiler of the language failed: {0}")]
     Fault(String),
     /// The converted circuit is invalid.
@@ -86,7 +87,7 @@ fn more(others: usize) -> String {
 }
 
 impl LanguageError {
-    /// Returns the first error of the compiler.
+    /// Converts the errors of the compiler, and keeps the message of the first one.
     pub(crate) fn of(error: impl Into<Error>) -> Self {
         match error.into() {
             Error::CompileTimeError(error) => Self::first_of(places(error)),

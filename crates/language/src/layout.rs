@@ -1,4 +1,4 @@
-//! The bit layout of values: in the order of the language, and in the order of circuits.
+//! The bit layout of values, in the order of the language and in the order of circuits.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use garble_lang::{
 
 use crate::LanguageError;
 
-/// The largest number of bits of a value: the default limit on all input bits of a circuit file.
+/// Maximum number of bits of a value: the default limit on all input bits of a circuit file.
 const MAX_VALUE_BITS: usize = 1 << 24;
 
 /// Computes the widths and bit orders of types.
@@ -126,8 +126,8 @@ impl<'a> Layout<'a> {
         Ok(())
     }
 
-    /// Returns the bit order of a circuit value: for each of its bits, the index of that bit in the
-    /// language.
+    /// Returns the bit order of a value in the circuit: for each of its bits, the index of the same
+    /// bit in the order of the language.
     pub(crate) fn order(&mut self, ty: &Type) -> Result<Vec<usize>, LanguageError> {
         let mut order = Vec::with_capacity(self.width(ty)?);
         self.append(ty, 0, &mut order)?;
@@ -185,7 +185,8 @@ impl<'a> Layout<'a> {
         let program = self.program;
         let definition = program.struct_defs.get(name).ok_or_else(|| no_bits(ty))?;
         let declared = self.declared.get(name).map_or(&[][..], Vec::as_slice);
-        // The declared index of each sorted field; like the compiler's sort, this one is stable.
+        // For each field in the compiler's sorted order, `sorted` has the index in declaration
+        // order. Both sorts are stable.
         let mut sorted: Vec<usize> = (0..declared.len()).collect();
         sorted.sort_by_key(|&index| &declared[index]);
         let names = sorted.iter().map(|&index| &declared[index]);
@@ -213,7 +214,7 @@ fn number_width(ty: &Type) -> usize {
         Type::Unsigned(UnsignedNumType::U8) | Type::Signed(SignedNumType::I8) => 8,
         Type::Unsigned(UnsignedNumType::U16) | Type::Signed(SignedNumType::I16) => 16,
         Type::Unsigned(UnsignedNumType::U64) | Type::Signed(SignedNumType::I64) => 64,
-        // Covers `usize`, and number types that are not inferred.
+        // `usize`, and number types that the compiler did not infer, have 32 bits.
         _ => 32,
     }
 }

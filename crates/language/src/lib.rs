@@ -56,14 +56,14 @@ use transpute_circuit::Circuit;
 pub use error::LanguageError;
 use layout::Layout;
 
-/// The longest source, in bytes; it bounds the nesting of expressions.
+/// Maximum length of a source, in bytes. It also bounds the nesting of expressions.
 pub const MAX_SOURCE_BYTES: usize = 64 << 10;
 
-/// The stack of the compiler's thread, in bytes. The compiler uses a few kilobytes per byte that
-/// opens another level. The system commits only the pages that are used.
+/// Stack size of the compiler's thread, in bytes. The compiler uses a few kilobytes of stack for
+/// each nested level of the source. The system commits only the pages that are used.
 const STACK_BYTES: usize = 1 << 30;
 
-/// The treatment of panics in a circuit.
+/// What a circuit does if the program panics.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Panics {
     /// The last output value is a panic flag of one bit, if the program can panic.
@@ -79,9 +79,10 @@ pub enum Panics {
 pub struct CompileOptions {
     /// The name of the function to compile.
     pub function: String,
-    /// Values of the constants that the source leaves open, by `PARTY::NAME`.
+    /// Values of the constants that the source declares without a value: pairs of `PARTY::NAME` and
+    /// value.
     pub constants: Vec<(String, String)>,
-    /// The treatment of panics.
+    /// What the circuit does if the program panics.
     pub panics: Panics,
 }
 
@@ -121,8 +122,8 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Langu
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(STACK_BYTES);
         let thread = thread.spawn_scoped(scope, compiling)?;
-        // The separate thread has the large stack, and contains a panic of the compiler; no shared
-        // state survives it.
+        // The thread has the large stack, and a panic of the compiler ends only this thread. No
+        // shared state remains afterwards.
         (thread.join()).unwrap_or_else(|panic| Err(LanguageError::Fault(text_of(&*panic))))
     })
 }

@@ -13,7 +13,7 @@ use thiserror::Error;
 /// The maximum size of a hand-written configuration file, in bytes.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// Why a configuration file cannot be used.
+/// Error: a configuration file cannot be read, or its contents are invalid.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigFileError {
@@ -30,7 +30,7 @@ pub enum ConfigFileError {
     /// The text is not TOML, has an unknown field, or is too long.
     #[error("{origin}:{line}: {problem}")]
     Syntax {
-        /// The file or preset.
+        /// The path of the file or the name of the preset.
         origin: String,
         /// Line number, from 1.
         line: usize,
@@ -40,7 +40,7 @@ pub enum ConfigFileError {
     /// A field has an invalid value.
     #[error("{origin}: {field}: {problem}")]
     Field {
-        /// The file or preset.
+        /// The path of the file or the name of the preset.
         origin: String,
         /// The field with the table it is in, such as `up.loss`.
         field: String,
@@ -49,7 +49,7 @@ pub enum ConfigFileError {
     },
 }
 
-/// Reads a configuration file; `kind` is the kind of file, for errors.
+/// Reads a configuration file. Errors contain `kind`, the kind of file.
 ///
 /// # Errors
 /// [`ConfigFileError::Read`] if it cannot be read or is not UTF-8; [`ConfigFileError::Syntax`] if

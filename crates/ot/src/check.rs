@@ -36,7 +36,7 @@ use crate::extension::{BLOCK_LEN, Block};
 use crate::gf128::{Hashes, Powers, hash_column, hash_groups, scale};
 use crate::{Extension, OtError};
 
-/// Derives the challenges of the segments of a session.
+/// The state from which the challenges of all segments of a session are derived.
 pub(crate) struct Challenges {
     kind: Extension,
     prefix: Sha256,
@@ -90,7 +90,8 @@ pub(crate) struct ColumnHashes {
     powers: Powers,
 }
 
-/// Appends the receiver's check: the hashes of the choices and of every group of columns.
+/// Appends the receiver's check to `message`: the hash of the choices, and one hash for each group
+/// of columns.
 pub(crate) fn write(hashes: &ColumnHashes, choices: &[Block], message: &mut Vec<u8>) {
     message.reserve(hashes.kind.check_len());
     message.extend_from_slice(&hash_column(choices, &hashes.powers).to_le_bytes());
@@ -99,8 +100,8 @@ pub(crate) fn write(hashes: &ColumnHashes, choices: &[Block], message: &mut Vec<
     }
 }
 
-/// Rows of a segment that is not yet checked; the only operation is to
-/// [check](crate::CotSender::check) them.
+/// Rows of a segment that is not checked yet. They cannot be read before
+/// [`CotSender::check`](crate::CotSender::check).
 ///
 /// Wiped on drop.
 #[must_use = "rows can be used only when they are checked"]

@@ -73,7 +73,7 @@ impl Cipher {
     }
 }
 
-/// Number of blocks per call of the `aes` crate, whose widest back end takes 64.
+/// Number of blocks per call of the `aes` crate. Its widest back end encrypts 64 blocks at a time.
 const PORTABLE_BLOCKS: usize = 64;
 
 /// Counter mode, as a closure that is generic over the width of the AES back end.
@@ -92,8 +92,8 @@ impl BlockCipherEncClosure for Counter<'_> {
         let width = B::ParBlocksSize::USIZE;
         let mut next = self.first;
         for part in self.out.chunks_mut(width) {
-            // A wide call costs as much as a few single blocks, so it pays even for a partially
-            // filled group.
+            // A wide call takes as long as a few single blocks, so it is worthwhile even for a
+            // group that is partly filled.
             if part.len() * 4 > width {
                 let mut blocks = ParBlocks::<B>::default();
                 for (i, block) in blocks.iter_mut().enumerate() {

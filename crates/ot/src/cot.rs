@@ -5,9 +5,9 @@
 //! `w_j = v_j ^ delta_j u` and computes `q_j = w_j ^ delta_j c = v_j ^ delta_j x`. The rows of
 //! these columns are `t` and `q`.
 //!
-//! The corrections of a segment are the `c` of all groups in order. Each has the blocks of 128 OTs,
-//! the last one padded, and the sacrificed block, with 16 bytes per block and OT 0 in bit 0 of byte
-//! 0. The [column check](crate::check) follows them.
+//! The corrections of a segment are the `c` of all groups, in order. A `c` consists of blocks of
+//! 128 OTs, the last of which is padded, and the sacrificed block. A block has 16 bytes, with OT 0
+//! in bit 0 of byte 0. The [column check](crate::check) follows the corrections.
 
 use rand::CryptoRng;
 use sha2::{Digest, Sha256};
@@ -26,14 +26,14 @@ use crate::transpose::Transposer;
 use crate::tree::{finish_full, finish_punctured, grow_full, grow_punctured, label};
 use crate::{BASE_COUNT, CheckedRows, Extension, OtError, SEGMENT_OTS, UncheckedRows};
 
-/// The sender of correlated OTs, secure against a malicious receiver; it holds `delta` and obtains
-/// one `q` per OT.
+/// The sender of correlated OTs, which holds `delta` and obtains one `q` per OT. It is secure
+/// against a malicious receiver.
 ///
 /// Two checks detect a malicious receiver. The setup message has a check of the seed trees
-/// (SoftSpoken only). Each segment has a check of the columns, which proves that all columns were
-/// corrected with the same choices. A receiver can use different choices in some groups of `k`
-/// columns only if it guesses the `k` bits of `delta` of each of these groups. It thereby learns
-/// `j` bits of `delta` with probability 2^-j, and is detected otherwise.
+/// (SoftSpoken only). Each segment has a check of the columns, which proves that the receiver
+/// corrected all columns with the same choices. To use different choices in some groups of `k`
+/// columns, a receiver must guess the `k` bits of `delta` of each of these groups. It learns `j`
+/// bits of `delta` in this way with probability 2^-j, and is detected otherwise.
 ///
 /// Nothing that depends on a row may be revealed before its segment is checked. The types ensure
 /// that: only [`CheckedRows`] can be read. After a failed check, the sender rejects all calls,
@@ -77,7 +77,7 @@ impl CotSender {
             spare: Zeroizing::default(),
         };
         if kind.setup_len() == 0 {
-            // There is no tree, so there is no check that could fail.
+            // This variant has no seed tree, so `grow` cannot fail.
             let _ = sender.grow(&[]);
         }
         sender
@@ -171,7 +171,7 @@ impl CotSender {
         self.spare = rows.into_inner();
     }
 
-    /// Returns the variant.
+    /// Returns the variant of OT extension.
     #[must_use]
     pub fn kind(&self) -> Extension {
         self.expansion.kind
@@ -188,7 +188,7 @@ impl CotSender {
         error
     }
 
-    /// Turns the keys into streams.
+    /// Derives the streams from the base-OT keys and the setup message.
     fn grow(&mut self, setup: &[u8]) -> Result<(), OtError> {
         let Some(keys) = self.keys.take() else {
             return Ok(());
@@ -303,18 +303,19 @@ impl CotReceiver {
         }
     }
 
-    /// Returns the variant.
+    /// Returns the variant of OT extension.
     #[must_use]
     pub fn kind(&self) -> Extension {
         self.expansion.kind
     }
 }
 
-/// A segment whose corrections were written and whose check was not.
+/// A segment whose corrections are written, but not yet its check. [`OpenSegment::prove`] writes
+/// it.
 #[must_use = "the sender cannot use a segment without its check"]
 pub struct OpenSegment<'a> {
     expansion: &'a mut Expansion,
-    /// The choices, including the sacrificed block.
+    /// The choices of the OTs, followed by those of the sacrificed block.
     choices: Zeroizing<Vec<Block>>,
     n: usize,
 }
@@ -345,14 +346,14 @@ fn pack(choices: &[u64], n: usize, sacrificed: Block) -> Zeroizing<Vec<Block>> {
     blocks
 }
 
-/// The computation of both parties: it expands the streams of all trees, segment by segment, into
-/// columns and rows.
+/// The part of the computation that both parties share. It expands the streams of all trees,
+/// segment by segment, into columns and rows.
 struct Expansion {
     kind: Extension,
     nonce: u64,
     /// The state from which the challenges of the session are derived.
     challenges: check::Challenges,
-    /// One stream per known leaf, group after group.
+    /// One stream per known leaf, ordered by group.
     streams: Vec<Stream>,
     /// Number of blocks used of every stream. It only increases, and cannot reach 2^64.
     position: u64,
@@ -375,8 +376,8 @@ impl Expansion {
         }
     }
 
-    /// Computes the columns of a segment of `blocks` blocks. Calls `finish` with the index, the
-    /// columns and the total of every group.
+    /// Computes the columns of a segment of `blocks` blocks. For every group, calls `finish` with
+    /// the index of the group, its columns and its total.
     fn expand(&mut self, blocks: usize, mut finish: impl FnMut(usize, &mut [Block], &[Block])) {
         let k = self.kind.k();
         let known = self.streams.len() / self.kind.groups();
@@ -392,20 +393,20 @@ impl Expansion {
         self.position += blocks as u64;
     }
 
-    /// Hashes the columns of the segment for its check.
+    /// Hashes the columns of the present segment for its check.
     fn hash_columns(&mut self, blocks: usize, challenge: &[u8; 32]) -> ColumnHashes {
         let columns = self.columns.aligned();
         self.challenges.hash(challenge, blocks, columns, STRIDE)
     }
 
-    /// Appends the first `n` rows of the segment.
+    /// Appends the first `n` rows of the present segment.
     fn append_rows(&mut self, n: usize, rows: &mut Vec<u128>) {
         let columns = self.columns.aligned();
         self.transposer.append_rows(columns, STRIDE, n, rows);
     }
 }
 
-/// The columns of a segment, at intervals of [`STRIDE`] blocks.
+/// The columns of a segment. Consecutive columns start [`STRIDE`] blocks apart.
 struct Columns(Zeroizing<Vec<Block>>);
 
 impl Columns {
@@ -424,7 +425,7 @@ impl Columns {
             .0
             .as_ptr()
             .align_offset(Self::LINE * size_of::<Block>());
-        // The alignment may not be computable, which affects only speed.
+        // If the alignment cannot be computed, the columns are unaligned, which affects only speed.
         &mut self.0[skipped.min(Self::LINE - 1)..][..Self::LEN]
     }
 }
@@ -453,7 +454,8 @@ impl Work for Correct<'_> {
     }
 }
 
-/// The receiver's operation on a group: the correction is the total plus the choices.
+/// The receiver's operation on a group: computes the correction, which is the total plus the
+/// choices.
 struct Mask<'a> {
     total: &'a [Block],
     choices: &'a [Block],
@@ -475,7 +477,8 @@ impl Work for Mask<'_> {
     }
 }
 
-/// The key derivation that binds base-OT keys to the session, the variant and their index.
+/// Derives seeds from base-OT keys. A seed depends on the session, the variant and the index of the
+/// key.
 struct SeedHash {
     prefix: Sha256,
 }

@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-/// The error of a message from the other party, or of a name given by the user.
+/// The reason why a message of the peer, a call, or a name given by the user is rejected.
 ///
-/// Every error ends the exchange in which it happened: do not pass another message to the state
+/// Every error ends the exchange in which it happened. Do not pass another message to the state
 /// that returned it.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
@@ -14,7 +14,7 @@ pub enum OtError {
     WrongLength {
         /// The name of the message.
         message: &'static str,
-        /// The expected length, in bytes.
+        /// The length that follows from the parameters, in bytes.
         expected: usize,
         /// The length found, in bytes.
         found: usize,
@@ -53,7 +53,7 @@ pub enum OtError {
     /// A segment has no OTs, or more than [`SEGMENT_OTS`](crate::SEGMENT_OTS).
     #[error("a segment of {found} OTs, expected 1 to {max}")]
     SegmentSize {
-        /// Largest number of OTs in a segment.
+        /// The maximum number of OTs in a segment.
         max: usize,
         /// The number of OTs requested.
         found: usize,

@@ -35,12 +35,12 @@ pub enum Extension {
     SoftSpoken8,
 }
 
-/// Number of OTs per block. A segment of `n` OTs sends and computes `n` rounded up to a multiple of
-/// this number, plus one block.
+/// Number of OTs per block. For a segment of `n` OTs, the parties process `n` rounded up to a
+/// multiple of this number, plus one sacrificed block.
 pub const BLOCK_OTS: usize = 128;
 
-/// The largest number of OTs in a segment, the unit that is extended and checked at once. With the
-/// sacrificed block, the columns have 64 blocks, which the AES kernels encrypt in one step.
+/// The maximum number of OTs in a segment, which is extended and checked as one unit. With the
+/// sacrificed block, a column then has 64 blocks, which the AES kernels encrypt in one step.
 pub const SEGMENT_OTS: usize = (SEGMENT_BLOCKS - 1) * BLOCK_OTS;
 
 /// The largest number of blocks in a column of a segment, including the sacrificed block.

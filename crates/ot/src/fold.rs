@@ -11,8 +11,8 @@ use crate::dispatch::{Work, run};
 use crate::extension::{Block, SEGMENT_BLOCKS};
 use crate::prg::Stream;
 
-/// Distance between the starts of two columns, in blocks. It is not a multiple of a large power of
-/// two, so that the columns are spread over the sets of the cache.
+/// Distance between the starts of consecutive columns, in blocks. It is not a multiple of a large
+/// power of two, so that columns do not compete for the same cache sets.
 pub(crate) const STRIDE: usize = SEGMENT_BLOCKS + 4;
 
 const MAX_K: usize = 8;
@@ -27,7 +27,8 @@ const ZERO: Block = [0; 2];
 /// Buffers of the sums; wiped on drop.
 pub(crate) struct Fold {
     odd: Zeroizing<Buffer>,
-    /// The current sum, then the finished left siblings, one per level, then the total.
+    /// Item 0 is the current sum. The next items are the finished sums of left siblings, one per
+    /// level. The last item is the total.
     sums: Zeroizing<[Buffer; MAX_K + 1]>,
 }
 
@@ -42,11 +43,11 @@ impl Fold {
     /// Sums blocks `position..position + blocks` of the streams of one tree. Writes `k` columns to
     /// `columns`, at intervals of [`STRIDE`] blocks, and returns the total.
     ///
-    /// `leaves` are the streams of leaves 1 to `2^k - 1`, preceded by leaf 0 if that is known; an
-    /// unknown leaf 0 counts as zero.
+    /// `leaves` are the streams of leaves 1 to `2^k - 1`, preceded by that of leaf 0 if it is
+    /// known. An unknown leaf 0 is replaced by zeros.
     ///
-    /// Pairs of siblings are summed up the tree like the carries of a binary counter. That takes
-    /// two sums per leaf instead of `k / 2 + 1`, in memory that stays in the L1 cache.
+    /// Sums of siblings are combined up the tree, like carries in a binary counter. This takes two
+    /// additions per leaf instead of `k / 2 + 1`, in memory that stays in the L1 cache.
     pub(crate) fn sum(
         &mut self,
         k: usize,
@@ -89,8 +90,8 @@ impl Work for Sum<'_> {
         let first_known = leaves.len() == 1 << k;
         for pair in 0..1_usize << (k - 1) {
             let carries = pair.trailing_ones() as usize;
-            // The sum of the pair: either a left sibling, which waits for its right sibling, or a
-            // carry.
+            // The sum of both siblings is either a left sibling, which waits for its right sibling,
+            // or a carry to the next level.
             let even = &mut sums[usize::from(carries == 0)].0[..blocks];
             let column = &mut columns[..blocks];
             if pair > 0 {
@@ -103,7 +104,7 @@ impl Work for Sum<'_> {
                 add(even, column);
             } else {
                 fill(leaves.next(), self.position, column);
-                // With one level, only the party that knows all leaves needs the total.
+                // If `k` is 1, only the party that knows all leaves needs the total.
                 if k > 1 {
                     even.copy_from_slice(column);
                 }

@@ -1,8 +1,9 @@
 //! Arithmetic in GF(2^128) with the polynomial x^128 + x^7 + x^2 + x + 1. Bit `i` of a block is the
 //! coefficient of x^i, which is not the reflected order of GCM.
 //!
-//! [`hash_groups`] and [`scale`] operate on secrets. The element at which [`hash_groups`] evaluates
-//! is public, so the portable code uses it as an index; no index or branch depends on a column.
+//! [`hash_groups`] and [`scale`] process secrets in constant time. The element at which
+//! [`hash_groups`] evaluates polynomials is public, so the portable code may use it as an index. No
+//! index or branch depends on a column.
 
 use subtle::Choice;
 use zeroize::Zeroizing;
@@ -11,7 +12,7 @@ use crate::extension::{Block, SEGMENT_BLOCKS, from_block, to_block};
 #[cfg(target_arch = "x86_64")]
 use crate::wide::Wide;
 
-/// Number of bits per window of the public powers.
+/// Number of bits per window of a multiplication by a public power.
 const WINDOW: usize = 4;
 
 /// The coefficients of a polynomial hash: powers of a public element.
@@ -101,8 +102,8 @@ fn ascending_powers_portable(element: u128) -> [Block; SEGMENT_BLOCKS] {
     powers
 }
 
-/// Hashes groups of `k` columns, at intervals of `stride` blocks, to one value each: the hash of
-/// the sum of x^j times column `j` of the group.
+/// Returns one hash for each group of `k` columns: the hash of the sum of x^j times column `j`.
+/// Consecutive columns start `stride` blocks apart.
 pub(crate) fn hash_groups(columns: &[Block], stride: usize, k: usize, powers: &Powers) -> Hashes {
     let mut hashes = Zeroizing::new(vec![0; columns.len() / (k * stride)]);
     #[cfg(target_arch = "x86_64")]
@@ -167,8 +168,8 @@ pub(crate) const POLYNOMIAL: u128 = 0x87;
 
 /// Reduces a 256-bit product modulo the polynomial.
 fn reduce(low: u128, high: u128) -> u128 {
-    // Adds what the shifts below carry beyond x^127; the product of that with the polynomial
-    // carries nothing.
+    // Fold in the bits that the shifts below move beyond x^127. Their product with the polynomial
+    // has no such bits.
     let high = high ^ high >> 127 ^ high >> 126 ^ high >> 121;
     low ^ high ^ high << 1 ^ high << 2 ^ high << 7
 }

@@ -5,9 +5,9 @@
 //!
 //! * [`BaseReceiver`] and [`BaseSender`] are public-key OT in one round. They suffice for a few
 //!   hundred OTs; [`mask_pair`] and [`unmask_pair`] transfer chosen messages.
-//! * [`KemReceiver`] and [`KemSender`] are the same over ML-KEM-768, for security against quantum
-//!   computers. Messages are larger, and the sender answers the receiver's message.
-//! * [`AnyReceiver`] and [`AnySender`] are either of these, selected by a [`BaseOt`].
+//! * [`KemReceiver`] and [`KemSender`] are base OT over ML-KEM-768, which is secure against quantum
+//!   computers. Messages are larger, and the sender must wait for the receiver's message.
+//! * [`AnyReceiver`] and [`AnySender`] use one of these two kinds, selected by a [`BaseOt`].
 //! * [`CotSender`] and [`CotReceiver`] are OT extension. They derive any number of *correlated* OTs
 //!   `t = q ^ x * delta` from 128 base OTs, in segments of at most [`SEGMENT_OTS`]. [`Extension`]
 //!   selects the trade-off between communication and computation. A consistency check detects a

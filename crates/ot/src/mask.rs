@@ -7,8 +7,8 @@ use zeroize::Zeroizing;
 use crate::cipher::Cipher;
 use crate::extension::{Block, from_block, to_block};
 
-/// Returns two chosen messages, masked with the two keys of a base OT, for the sender of a *direct*
-/// OT. The keys are already bound to their session and instance.
+/// Returns the two messages of the sender of a *direct* OT, each masked with one key of a base OT.
+/// The keys already depend on their session and instance.
 ///
 /// Use a pair of keys only once: a second use reveals the difference of the messages.
 #[must_use]
@@ -173,7 +173,8 @@ impl MaskHash {
     }
 }
 
-/// Number of values hashed at a time, a multiple of the 64 blocks of the widest AES back end.
+/// Number of values hashed at a time: a multiple of 64, the number of blocks that the widest AES
+/// back end encrypts at a time.
 const BATCH_VALUES: usize = 128;
 
 type Blocks = [Block; BATCH_VALUES];

@@ -9,10 +9,11 @@ use crate::wide::{Scratch, Wide};
 /// Number of columns of a matrix, which is the number of bits of a row.
 pub(crate) const COLUMNS: usize = 128;
 
-/// Number of 128 x 128 tiles that are transposed together: one cache line of every column.
+/// Number of 128 x 128 tiles that are transposed together. A column has one cache line in these
+/// tiles.
 pub(crate) const TILES: usize = 4;
 
-/// Number of rows of [`TILES`] tiles.
+/// Number of rows that [`TILES`] tiles have together.
 pub(crate) const TILE_ROWS: usize = COLUMNS * TILES;
 
 /// Number of 64-bit words of a column in [`TILES`] tiles.
@@ -72,7 +73,7 @@ impl Transposer {
             if first + TILES <= stride {
                 self.transpose(&columns[first..], stride);
             } else {
-                // The columns end within the tiles, so the rest is padded.
+                // The columns end within these tiles, so they are padded with zeros.
                 let mut last = Zeroizing::new([[0; 2]; COLUMNS * TILES]);
                 for (i, column) in last.chunks_mut(TILES).enumerate() {
                     let used = stride - first;

@@ -13,8 +13,9 @@
 //! A check proves that the corrections of all levels below the top belong to one tree for every
 //! `alpha` (section 3.2 of the same paper). Every leaf is expanded to its final value and a string
 //! of 32 bytes; the owner sends the sum and a hash of all strings. The other party computes the
-//! string of its hole from the sum. An owner whose corrections are wrong on one side passes only if
-//! `alpha` does not select that side, so it has to guess bits of `alpha`.
+//! string of its hole from the sum. If the owner sends wrong corrections for one side of a level,
+//! it passes only if the bit of `alpha` does not select that side. It therefore has to guess bits
+//! of `alpha`.
 
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use zeroize::{Zeroize, Zeroizing};
@@ -72,8 +73,8 @@ pub(crate) fn grow_punctured(
         let known = alpha & ((1 << level) - 1);
         let bit = Choice::from((alpha >> level & 1) as u8);
         let [zero, one] = correction.map(u128::from_le_bytes);
-        // The sum of all nodes on the other side of alpha; subtracting the known ones leaves the
-        // sibling of the hole.
+        // This starts as the sum of all nodes of the level on the other side of `alpha`.
+        // Subtracting the known ones leaves the sibling of the hole.
         let mut sibling = u128::conditional_select(&zero, &one, bit) ^ key;
         let (low, high) = leaves[..2 << level].split_at_mut(1 << level);
         for (y, (low, high)) in low.iter_mut().zip(&mut *high).enumerate().skip(1) {
@@ -131,8 +132,8 @@ pub(crate) fn finish_punctured(
         add(&mut hole, string);
     }
     strings[0] = hole;
-    // Permutes from the order of `y` to that of `x`, without memory addresses that depend on
-    // `alpha`.
+    // Reorders the nodes from index `y` to index `x = y ^ alpha`, without memory addresses that
+    // depend on `alpha`.
     for bit in 0..level {
         let swap = Choice::from((alpha >> bit & 1) as u8);
         for pair in strings.chunks_mut(2 << bit) {

@@ -20,8 +20,8 @@ const MIN_INTERVAL: Duration = Duration::from_micros(250);
 /// the interval.
 const MAX_UNACKED: u64 = 128;
 
-/// The delay of the acknowledgement of a lone packet. It is longer than a program takes to be
-/// scheduled and to answer on a path so short that an extra packet would cost time.
+/// The delay of the acknowledgement of a lone packet. Within it, a program is scheduled and answers
+/// on a short path, where a separate packet for the acknowledgement would cost time.
 const LONE_PACKET_DELAY: Duration = Duration::from_micros(100);
 
 /// The maximum number of ranges that are kept. Older ranges have been acknowledged many times.
@@ -42,7 +42,7 @@ pub(crate) struct AckState {
     last_sent: Option<Time>,
     window_start: Time,
     window_bytes: u64,
-    /// Bytes on the wire per second.
+    /// The rate at which packets arrive, in bytes on the wire per second.
     arrival_rate: u64,
 }
 
@@ -177,7 +177,7 @@ mod tests {
         let now = Time::ZERO + Duration::from_secs(1);
         receive(&mut state, now, 0);
         assert_eq!(state.due(), Some(now + LONE_PACKET_DELAY));
-        // Any packet that is sent before takes the acknowledgement along.
+        // A packet that is sent before then carries the acknowledgement.
         assert!(state.is_worthwhile(now, RTT));
         // A gap is acknowledged at once.
         receive(&mut state, now, 2);

@@ -19,7 +19,7 @@ const MAX_SPARE_CHUNKS: usize = 16;
 pub(crate) struct ChunkBuffer {
     /// The first offset that is still held.
     start: u64,
-    /// Index of the first chunk.
+    /// The number of the first chunk: its offset divided by [`CHUNK_BYTES`].
     first: u64,
     chunks: VecDeque<Option<Box<[u8]>>>,
     spare: Vec<Box<[u8]>>,

@@ -10,7 +10,7 @@ use crate::rate::ControllerKind;
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum FecPolicy {
-    /// Parity according to the measured loss, and a little before any loss was measured.
+    /// Sends parity for the measured loss, and a small amount before any loss was measured.
     #[default]
     Adaptive,
     /// No parity: each loss costs a round trip.
@@ -30,21 +30,22 @@ pub enum Reliability {
     Detect,
 }
 
-/// The minimum idle timeout: a blackout of 5 s and a keep-alive interval.
+/// The minimum idle timeout: a blackout of 5 s plus the keep-alive interval of 2 s.
 const MIN_IDLE_TIMEOUT: Duration = Duration::from_secs(7);
 
 /// Settings of one end of a connection. The ends may differ in all of them.
 ///
-/// The default suits paths up to 1 Gbit/s at 300 ms.
+/// The defaults suit paths of up to 1 Gbit/s with a round-trip time of 300 ms.
 #[derive(Clone, Debug)]
 pub struct RudpConfig {
     /// The rate controller. Default: `bbr`.
     pub controller: ControllerKind,
-    /// Prior knowledge of rate and loss in this end's direction. Too high a rate costs loss for a
-    /// round trip or two. The rate that the probe train measures replaces it. Default: none.
+    /// Rate and loss of the path from this end to the peer, if known. Too high a rate causes losses
+    /// for one or two round trips. The rate that the probe train measures replaces this one.
+    /// Default: none.
     pub prior: KnownDirection,
-    /// Sends a train of packets during the handshake, by which the peer measures the path. It costs
-    /// 39 kB. Default: yes.
+    /// Sends a probe train of 39 kB during the handshake, from which the peer measures the path.
+    /// Default: yes.
     pub probe: bool,
     /// Use of forward error correction. Default: adaptive.
     pub fec: FecPolicy,
@@ -67,8 +68,9 @@ pub struct RudpConfig {
     /// The maximum number of unacknowledged bytes of the outgoing stream, at least 1 MiB. Default:
     /// 64 MiB.
     pub max_send_buffer: u64,
-    /// The maximum duration of a burst at the pacing rate. Longer bursts tolerate later timers and
-    /// need deeper queues on the path. Default: 1 ms.
+    /// The maximum size of a burst of packets, as the time that it takes at the pacing rate. With
+    /// longer bursts, later timers do not reduce the rate, but the path needs deeper queues.
+    /// Default: 1 ms.
     pub max_burst: Duration,
 }
 
@@ -92,7 +94,7 @@ impl Default for RudpConfig {
 }
 
 impl RudpConfig {
-    /// Returns the effective idle timeout.
+    /// Returns the idle timeout, raised to the minimum if it is shorter.
     pub(crate) fn idle_timeout(&self) -> Duration {
         self.idle_timeout.max(MIN_IDLE_TIMEOUT)
     }

@@ -16,29 +16,29 @@ use crate::{Time, rate::rate_of};
 /// The maximum number of packets of a train.
 pub const MAX_TRAIN: usize = 512;
 
-/// The minimum loss rate after a queue overflow.
+/// The minimum loss rate of the packets from the start of a queue overflow to the end of the train.
 const OVERFLOW_LOSS: f64 = 0.2;
 
-/// The minimum logarithm of the likelihood ratio between an overflow and independent losses.
-/// Independent losses exceed it in at most one train of a thousand.
+/// The minimum logarithm of the likelihood ratio between an overflow and independent losses at
+/// which an overflow is assumed. Independent losses exceed it in at most one train of a thousand.
 const OVERFLOW_GAIN: f64 = 9.0;
 
-/// The minimum logarithm of that likelihood ratio if more than [`HEAVY_LOSS`] of a train is lost.
-/// It is lower, because few paths lose so many packets, and many queues are short.
+/// The value that replaces [`OVERFLOW_GAIN`] if more than [`HEAVY_LOSS`] of a train is lost. It is
+/// lower, because few paths lose so many packets at random, and many queues are short.
 const HEAVY_OVERFLOW_GAIN: f64 = 4.0;
 /// The loss rate of a train above which [`HEAVY_OVERFLOW_GAIN`] applies.
 const HEAVY_LOSS: f64 = 0.3;
 
-/// The minimum number of distinct arrival times for an estimate. Chosen: three intervals between
-/// them.
+/// The minimum number of distinct arrival times for an estimate of both bounds. Chosen: these are
+/// three intervals.
 const MIN_BATCHES: usize = 4;
 
-/// Packets in a section of a train, which is evaluated by itself if the sender was held up while it
-/// sent the train.
+/// The number of packets in a section of a train. Sections are evaluated separately if the sender
+/// paused while it sent the train.
 pub(crate) const SECTION_PACKETS: usize = 16;
 
-/// The minimum share of sections that must have been queued for an estimate: one in this number.
-/// Chosen: fewer may be chance.
+/// An estimate from sections needs at least one section that waited in a queue among this number of
+/// sections. Chosen: fewer may be chance.
 const MIN_QUEUED_DIVISOR: usize = 8;
 
 /// An estimate of the bottleneck rate from a packet train.
@@ -46,9 +46,10 @@ const MIN_QUEUED_DIVISOR: usize = 8;
 pub struct RateEstimate {
     /// The rate in bytes on the wire per second.
     pub rate: u64,
-    /// The tenth percentile of the slopes between points of the train.
+    /// The tenth percentile of the rates between pairs of arrivals, in bytes on the wire per
+    /// second.
     pub low: u64,
-    /// The ninetieth percentile, or `None` if the rate is a lower bound.
+    /// The ninetieth percentile of these rates, or `None` if the rate is a lower bound.
     pub high: Option<u64>,
     /// Number of packets that arrived.
     pub packets: usize,
@@ -63,9 +64,9 @@ impl RateEstimate {
         self.high.is_none()
     }
 
-    /// Limits the estimate to the rate at which the whole train was sent, as it cannot show a
-    /// higher rate. If the train was sent as slowly as it arrived, the sender was the bottleneck,
-    /// and the estimate becomes a lower bound.
+    /// Limits the estimate to `sent`, the rate at which the whole train was sent, because a train
+    /// cannot show a higher rate. If the train was sent about as slowly as it arrived, the sender
+    /// was the bottleneck, and the estimate becomes a lower bound.
     fn limited_by_sender(mut self, sent: u64) -> Self {
         if u128::from(sent) * 100 < u128::from(self.rate) * 105 {
             self.high = None;
@@ -85,10 +86,10 @@ struct Arrival {
     bytes: u64,
 }
 
-/// The packets of a train that arrived until some time.
+/// The number of packets and bytes of a train that arrived until one point in time.
 #[derive(Clone, Copy, Debug)]
 struct Point {
-    /// The time in nanoseconds.
+    /// The point in time, in nanoseconds since the origin of [`Time`].
     at: u64,
     packets: usize,
     bytes: u64,
@@ -109,7 +110,8 @@ pub struct TrainReceiver {
 }
 
 impl TrainReceiver {
-    /// Creates a receiver for a train of this many packets, of which at most [`MAX_TRAIN`] count.
+    /// Creates a receiver for a train of this many packets. Packets beyond the first [`MAX_TRAIN`]
+    /// are ignored.
     #[must_use]
     pub fn new(length: usize) -> Self {
         Self {
@@ -147,15 +149,16 @@ impl TrainReceiver {
         self.arrivals.len() == self.length
     }
 
-    /// Returns the number of first packets that were sent before the train overflowed a queue, and
-    /// how many of them arrived. Without an overflow, they are those of the whole train. Call it
-    /// when no more packets will arrive.
+    /// Returns the number of packets sent before the train overflowed a queue, and the number of
+    /// these that arrived. Without an overflow, these are the counts of the whole train. Call this
+    /// method when no more packets will arrive.
     ///
     /// The sender sends a train faster than the path transmits it, so the train waits in the queue
     /// before the bottleneck. Random losses are spread evenly over the train. Overflow losses begin
-    /// when the queue is full, and hit most of the packets after that. The start of an overflow is
+    /// when the queue is full, and affect most of the later packets. The start of an overflow is
     /// the split with the maximum likelihood, if two loss rates explain the losses much better than
-    /// one. A train that was held up while it was sent may have overflowed the queue before.
+    /// one. If the sender paused, the train may have overflowed the queue several times. Therefore
+    /// the search is repeated on the part before the overflow.
     #[must_use]
     pub fn before_overflow(&self) -> (usize, usize) {
         let mut clear = (self.length, self.received());
@@ -193,14 +196,14 @@ impl TrainReceiver {
         best
     }
 
-    /// Returns the estimate, or `None` if all packets arrived at one time, or too few.
+    /// Returns the estimate, or `None` if there are fewer than two distinct arrival times.
     ///
     /// Lost packets take no time at the bottleneck. So only packets that arrived count, in the
     /// order of their arrival.
     ///
-    /// The sender may have been held up while it sent the train. Then only the sections count that
-    /// took at least twice as long to arrive as to be sent. They waited in a queue, as all packets
-    /// of a fast train do.
+    /// If the train took less than twice as long to arrive as to be sent, the sender may have
+    /// paused. Then only the sections are used that took at least twice as long to arrive as to be
+    /// sent. These waited in a queue, as all packets of a fast train do.
     #[must_use]
     pub fn estimate(&self) -> Option<RateEstimate> {
         let points = self.points();
@@ -212,7 +215,8 @@ impl TrainReceiver {
         let packets = last.packets;
         let lost = (self.highest + 1).saturating_sub(packets);
         if points.len() < MIN_BATCHES {
-            // The first batch may have waited for as long as the interval between batches.
+            // The first batch may have been collected for as long as the longest interval between
+            // batches, so this interval is added to the time.
             let longest = points
                 .windows(2)
                 .map(|pair| pair[1].at - pair[0].at)
@@ -243,7 +247,7 @@ impl TrainReceiver {
         if is_faster(sending, span) {
             return Some(overall);
         }
-        // The sender may have been suspended once.
+        // Excludes the longest pause, in which the sender may have been suspended.
         let awake = sending - longest_pause(&points).min(sending);
         let overall = overall.limited_by_sender(rate_of(last.bytes - first.bytes, awake));
         let queued = queued_sections(&points).map(|(rates, together)| {
@@ -258,9 +262,9 @@ impl TrainReceiver {
         Some(faster.unwrap_or(overall))
     }
 
-    /// Returns the arrival times, each with the packets and bytes that arrived until then. The
-    /// bytes of the first time do not count for a rate, because a batch may have been collected for
-    /// an unknown time.
+    /// Returns the arrival times, each with the packets and bytes that arrived until then. A rate
+    /// must not include the bytes of the first arrival time, because a batch may have been
+    /// collected for an unknown time.
     fn points(&self) -> Vec<Point> {
         let mut arrivals = self.arrivals.clone();
         arrivals.sort_by_key(|arrival| arrival.at);
@@ -315,10 +319,10 @@ fn slopes(points: &[Point]) -> Vec<u64> {
     slopes
 }
 
-/// Returns the slopes of the sections that arrived more slowly than they were sent, and the slope
-/// of all of them together. Returns `None` if they are too few to distinguish a queue from a pause
-/// on the path. Packets that were held up for a moment arrive the faster afterwards: that distorts
-/// single sections, and not all of them together.
+/// Returns the rates of the sections that took at least twice as long to arrive as to be sent, and
+/// their common rate. Returns `None` if these sections are too few to distinguish a queue from a
+/// pause on the path. After a pause, delayed packets arrive faster. That distorts single sections,
+/// but not the common rate.
 fn queued_sections(points: &[Point]) -> Option<(Vec<u64>, u64)> {
     let mut count = 0;
     let mut slopes = Vec::new();

@@ -10,16 +10,16 @@ use thiserror::Error;
 pub enum RudpEvent {
     /// The handshake is complete: packets pass in both directions.
     Established,
-    /// The peer reported the rate that it measured in this end's direction.
+    /// The peer reported the rate that it measured for the path from this end to the peer.
     PathEstimated {
-        /// Bytes on the wire per second.
+        /// The rate, in bytes on the wire per second.
         rate: u64,
         /// Half the width of the interval in which the rate lies, as parts per thousand of the
         /// rate.
         error_permille: u16,
-        /// The rate is a lower bound.
+        /// `true` if the rate is only a lower bound.
         at_least: bool,
-        /// The round-trip time.
+        /// The minimum round-trip time so far.
         rtt: Duration,
     },
     /// The peer's train is over:
@@ -33,8 +33,8 @@ pub enum RudpEvent {
     Writable,
     /// The peer has received all data that was written, and the end of the stream.
     Delivered,
-    /// The connection is closed: this is the last event. `None` if both streams ended and
-    /// everything was delivered in both directions.
+    /// The connection is closed, with the reason. This is the last event. The reason is `None` if
+    /// both streams ended and all data were delivered in both directions.
     Closed(Option<ClosedReason>),
 }
 
@@ -42,21 +42,21 @@ pub enum RudpEvent {
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ClosedReason {
-    /// No packet came back during the handshake: UDP is blocked, or the peer does not exist.
+    /// No packet of the peer arrived within this time: UDP is blocked, or the peer does not exist.
     #[error("no answer over UDP within {0:?}: the path is blocked or the other end is gone")]
     PathBlocked(Duration),
     /// The system rejects datagrams of the minimum size, because the MTU of the interface is
     /// smaller.
     #[error("expected an interface that takes datagrams of 1200 bytes, got one that does not")]
     PathTooNarrow,
-    /// The listener supports only other versions of the protocol. Contains the newest of them.
+    /// The listener supports only other versions of the protocol.
     #[error(
         "expected a listener that knows version {ours} of the protocol, got one that knows version {theirs}"
     )]
     VersionMismatch {
         /// The version of this end.
         ours: u8,
-        /// The newest version of the listener.
+        /// The newest version that the listener supports.
         theirs: u8,
     },
     /// This end rejected the peer during the handshake, with this TLS alert.
@@ -80,9 +80,9 @@ pub enum ClosedReason {
     /// Packets were lost or reordered, with [`Reliability::Detect`](crate::Reliability::Detect).
     #[error("{arrived} of {sent} packets arrived in order")]
     Lost {
-        /// Packets that had arrived when the loss was detected.
+        /// Number of packets that had arrived when the loss was detected.
         arrived: u64,
-        /// Packets that had been sent by then, as far as this end knows.
+        /// Number of packets that had been sent by then, as far as this end knows.
         sent: u64,
     },
     /// 2^48 packets were sent, or the number of forged packets reached the limit of the cipher.

@@ -1,13 +1,14 @@
-//! Flow control: the receive window of the paper, made safe.
+//! Flow control: the receive window of the Transputation paper, changed so that the buffer cannot
+//! overflow.
 //!
-//! The paper (section 4.2) allows L = B / (1 - R_arrival / R_read) bytes on the way to a buffer of
-//! B bytes. The buffer is read while it fills. That window is infinite if the reader is as slow as
-//! the arrivals. It is negative if the reader is slower, in which case the buffer overflows.
+//! The paper (section 4.2) allows a window of L = B / (1 - R_arrival / R_read) bytes for a buffer
+//! of B bytes, because the buffer is read while it fills. L is infinite if the reader is as slow as
+//! the arrivals. L is negative if the reader is slower, in which case the buffer overflows.
 //!
-//! Here L only widens the window of a reader that is faster, between B and the limit of memory. A
-//! slower reader gets B, which is twice the bandwidth-delay product. Credit counts from the bytes
-//! that were read, so that the buffer cannot overflow whatever the estimates are. It is never
-//! withdrawn (RFC 9000, section 4.1).
+//! Here, if the reader is faster than the arrivals, the window is L, but at least B and at most the
+//! limit of memory. A slower reader gets B, which is twice the bandwidth-delay product. The window
+//! begins after the bytes that were read, so that the buffer cannot overflow even if the estimates
+//! are wrong. Granted credit is never withdrawn (RFC 9000, section 4.1).
 
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ pub(crate) struct Window {
     /// The time since which the application has had data to read.
     busy_since: Option<Time>,
     busy_read: u64,
-    /// The rate at which the application read during that time, in bytes per second.
+    /// The rate at which the application has read since `busy_since`, in bytes per second.
     read_rate: u64,
 }
 

@@ -1,6 +1,6 @@
 //! Parsing and writing of frames, the contents of packets.
 //!
-//! docs/rudp.md describes every byte. `tests/golden.rs` fails if one changes.
+//! docs/rudp.md describes every byte. `tests/it/golden.rs` fails if the format changes.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -8,11 +8,12 @@ use std::time::Duration;
 use crate::handshake::packet::Space;
 use crate::wire::{Reader, Truncated, put_uint, put_varint, varint_len};
 
-/// The maximum number of ranges of packet numbers in an acknowledgement. The newest ones are sent.
+/// The maximum number of ranges of packet numbers in an acknowledgement. If there are more, it
+/// contains the newest ones.
 pub(crate) const MAX_ACK_RANGES: usize = 64;
 
-/// The maximum number of pieces of the stream after its first gap in an acknowledgement. The first
-/// ones are sent.
+/// The maximum number of ranges of stream data after the first gap in an acknowledgement. If there
+/// are more, it contains the first ones.
 pub(crate) const MAX_ACK_PIECES: usize = 32;
 
 /// One more than the maximum offset of a stream.
@@ -59,7 +60,7 @@ pub(crate) struct BlockPlace {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct DataHeader {
     pub(crate) offset: u64,
-    /// The stream ends after this piece.
+    /// `true` if the stream ends after this piece.
     pub(crate) end: bool,
     pub(crate) place: Option<BlockPlace>,
 }
@@ -84,10 +85,10 @@ pub(crate) struct Report {
     pub(crate) train: u8,
     /// The number of packets that arrived.
     pub(crate) received: u8,
-    /// The number of first packets that were sent before the train overflowed a queue: all without
-    /// an overflow. Their losses are random losses of the path.
+    /// The number of packets sent before the train overflowed a queue. It is all packets if there
+    /// was no overflow. Losses among these packets are random losses of the path.
     pub(crate) clear: u8,
-    /// The number of those that arrived.
+    /// The number of the packets in `clear` that arrived.
     pub(crate) clear_received: u8,
     /// The size of the largest packet that arrived, in bytes of UDP payload.
     pub(crate) largest: u16,
@@ -96,7 +97,7 @@ pub(crate) struct Report {
     pub(crate) rate: u64,
     /// Half the width of the interval in which the rate lies, as parts per thousand of the rate.
     pub(crate) error: u16,
-    /// The rate is a lower bound.
+    /// `true` if the rate is only a lower bound.
     pub(crate) at_least: bool,
 }
 
@@ -105,9 +106,9 @@ pub(crate) struct Report {
 pub(crate) struct Ack {
     /// The largest packet number received.
     pub(crate) largest: u64,
-    /// The time between its arrival and this acknowledgement, in microseconds.
+    /// The time between the arrival of packet `largest` and this acknowledgement, in microseconds.
     pub(crate) delay: u32,
-    /// The receiver's clock at its arrival, in microseconds, modulo 2^32.
+    /// The receiver's clock at the arrival of packet `largest`, in microseconds, modulo 2^32.
     pub(crate) timestamp: u32,
     /// The rate at which packets arrive, in units of 1,024 bytes on the wire per second; zero if it
     /// is not known.
@@ -118,8 +119,8 @@ pub(crate) struct Ack {
     pub(crate) limit: u64,
     /// The offset before which all bytes of the stream were received or recovered.
     pub(crate) contiguous: u64,
-    /// Further pieces of the stream that were received, in order. The bytes between two of them are
-    /// missing.
+    /// Ranges of the stream after `contiguous` that were received, in order. The bytes between two
+    /// ranges are missing.
     pub(crate) pieces: Vec<Range<u64>>,
 }
 
@@ -144,7 +145,8 @@ pub(crate) enum Frame<'a> {
     Report(Report),
     Limit(u64),
     Close(u64),
-    /// A piece of the handshake messages of the packet's encryption level, and its offset.
+    /// The offset and the bytes of a piece of the handshake messages at the packet's encryption
+    /// level.
     Crypto(u16, &'a [u8]),
     /// The largest packet number of this level received, and the time since its arrival.
     Seen(Space, u32, Duration),

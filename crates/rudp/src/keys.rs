@@ -18,7 +18,7 @@ pub enum EndpointSide {
     Listener,
 }
 
-/// The authenticated encryption of packets. Both ends must use the same.
+/// The authenticated encryption of packets. Both ends must use the same cipher.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Cipher {
@@ -167,7 +167,8 @@ pub(crate) enum PacketKey {
     Checksum(u64),
 }
 
-/// The secret of one direction, from which a one-way function derives that of the next epoch.
+/// The secret of one direction and epoch. A one-way function derives the secret of the next epoch
+/// from it.
 pub(crate) struct Ratchet {
     secret: Zeroizing<[u8; 32]>,
     cipher: Option<Cipher>,
@@ -183,8 +184,8 @@ impl Ratchet {
         Ok(u32::from_le_bytes([id[0], id[1], id[2], id[3]]))
     }
 
-    /// Returns the key of this epoch and advances to the next, from which this one cannot be
-    /// computed.
+    /// Returns the key of this epoch and advances to the next epoch. The key cannot be computed
+    /// from the secret of the next epoch.
     pub(crate) fn step(&mut self) -> Result<PacketKey, KeyError> {
         let prk = self.prk();
         let iv = expand(&prk, &[b"iv"])?;

@@ -1,16 +1,16 @@
 //! Reliable, encrypted delivery of a byte stream over UDP, as a state machine without sockets or
 //! clocks.
 //!
-//! A [`RudpConnection`] is one end. Its input is datagrams, times and bytes of the stream, and so
-//! is its output. An [`Acceptor`] creates the connections of a listener. Properties of the
+//! A [`RudpConnection`] is one end. Its inputs and outputs are datagrams, points in time and bytes
+//! of the stream. An [`Acceptor`] creates the connections of a listener. Properties of the
 //! protocol:
 //!
-//! - A TLS 1.3 handshake in packets of its own ([`Tls`]) takes one round trip. It includes a train
-//!   of packets in each direction that measures the path, so that data start at the rate of the
-//!   path ([`estimate`]).
+//! - A TLS 1.3 handshake ([`Tls`]), carried in packets of this protocol, takes one round trip. It
+//!   includes a train of packets in each direction that measures the path, so that data start at
+//!   the rate of the path ([`estimate`]).
 //! - Lost data are recovered by forward error correction where that is cheaper than a round trip
 //!   ([`fec`]), and otherwise by retransmission.
-//! - Loss is not taken for congestion ([`rate`]).
+//! - The default rate controller does not treat random loss as congestion ([`rate`]).
 //!
 //! docs/rudp.md describes the packets. The modules, from the bottom up:
 //!

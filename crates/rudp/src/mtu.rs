@@ -146,8 +146,8 @@ impl Mtu {
         if self.current == MIN_DATAGRAM || size <= MIN_DATAGRAM || size > self.max {
             return false;
         }
-        // A queue overflowed, or the peer was suspended: a whole burst is lost, but a newer packet
-        // of the size was delivered.
+        // A newer packet of the size was delivered, so the size is not the cause of the loss. A
+        // queue overflowed, or the peer was suspended, and a whole burst was lost.
         if self.newest_passed.is_some_and(|passed| number < passed) {
             return false;
         }

@@ -2,14 +2,16 @@
 //!
 //! The pacer is a token bucket that is refilled by the elapsed time. So a late timer does not
 //! reduce the rate, unless it is later than the duration of a burst. A packet may be sent if there
-//! are any tokens, and takes all that it needs. So the mean rate is exact.
+//! are any tokens. It then removes a token for each of its bytes, even if the balance becomes
+//! negative. So the mean rate is exact.
 
 use std::time::Duration;
 
 use crate::Time;
 
-/// The minimum sleep between bursts of packets: a quarter of a full burst. A timer may be late by
-/// the rest, and each system call sends several packets.
+/// The minimum sleep between bursts of packets: a quarter of the default burst of 1 ms. A timer may
+/// be late by the other three quarters without reducing the rate, and each system call sends
+/// several packets.
 const MIN_SLEEP: Duration = Duration::from_micros(250);
 
 /// A token bucket of bytes on the wire.
@@ -19,10 +21,10 @@ pub(crate) struct Pacer {
     rate: u64,
     /// The time in which an empty bucket is filled.
     burst: Duration,
-    /// The size of a packet in bytes. The bucket holds at least two.
+    /// The size of a packet in bytes. The bucket holds at least two packets.
     packet: u64,
     /// The tokens in bytes times 10^9, which avoids rounding errors. Negative after a packet that
-    /// was larger than the rest.
+    /// was larger than the remaining tokens.
     tokens: i128,
     updated: Time,
 }

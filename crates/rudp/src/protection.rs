@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use crate::fec::{BLOCK_SEGMENTS, BlockPlan, LossEstimate};
 
-/// The maximum loss of a train that counts, as a share. Chosen: a higher loss may be an overflowed
-/// queue, which shows nothing about random loss.
+/// The maximum share of lost packets at which a train is used. Chosen: a higher loss may be an
+/// overflowed queue, which shows nothing about random loss.
 const MAX_TRAIN_LOSS: f64 = 0.1;
 
-/// The weight of the prior against which a train counts, in packets. A train of 32 packets without
-/// loss gives a loss of 0.5 %. Then a block of 200 segments gets 7 or 8 symbols during the first
-/// round trip. Simulated: over a path that loses 1 %, one in fifty transfers waits for a
-/// retransmission; with a prior of 256 packets one in ten does. Over a path that loses nothing the
-/// additional symbols cost at most 0.5 % of the time.
+/// The weight of the prior with which the loss of a train is combined, in packets. With it, a train
+/// of 32 packets without loss gives a loss of 0.5 %. Then a block of 200 segments gets 7 or 8
+/// symbols during the first round trip. Simulated: over a path that loses 1 %, one in fifty
+/// transfers waits for a retransmission; with a prior of 256 packets one in ten does. Over a path
+/// without loss, the additional symbols cost at most 0.5 % of the time.
 const TRAIN_PRIOR_PACKETS: f64 = 64.0;
 
-/// The minimum number of segments of a block that is shortened to end early. Chosen: one symbol for
-/// fewer would cost more than 2 %.
+/// The minimum number of segments of a block that is shortened to end early. Chosen: in a shorter
+/// block, one symbol would cost more than 1.6 %.
 const MIN_BLOCK_SEGMENTS: usize = 64;
 
 /// The number of packets with a known outcome after which trains are ignored.
@@ -28,7 +28,7 @@ pub(crate) struct Protection {
     loss: LossEstimate,
     /// The number of packets whose outcome is known.
     observed: u64,
-    /// The maximum loss that a train showed.
+    /// The maximum of the loss rates estimated from trains.
     train_loss: f64,
 }
 
@@ -45,17 +45,17 @@ impl Protection {
         }
     }
 
-    /// Takes the loss of a train as a prior. Its packets are few, but they are the only measurement
-    /// during the first round trip. For the same reason a train of the other direction counts: most
-    /// paths that lose packets in one direction lose them in both.
+    /// Takes the loss of a train as a prior. A train has few packets, but it is the only
+    /// measurement during the first round trip. For the same reason the train of the other
+    /// direction is used, too: most paths that lose packets in one direction lose them in both.
     pub(crate) fn on_train(&mut self, received: u8, sent: u8) {
         let lost = f64::from(sent.saturating_sub(received));
         if lost > MAX_TRAIN_LOSS * f64::from(sent) {
             return;
         }
         // The train is combined with TRAIN_PRIOR_PACKETS packets, of which half a packet was lost.
-        // A few packets without loss understate the loss of the path, and a few packets with loss
-        // overstate it.
+        // Without the prior, a few packets without loss would understate the loss of the path, and
+        // a few packets with loss would overstate it.
         let loss = (lost + 0.5) / (f64::from(sent) + TRAIN_PRIOR_PACKETS);
         if self.observed < MIN_OBSERVED_PACKETS && loss > self.train_loss {
             self.train_loss = loss;

@@ -6,7 +6,7 @@ use std::ops::Range;
 /// A set of `u64`, stored as disjoint, non-adjacent half-open ranges.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RangeSet {
-    /// The ranges, from start to end.
+    /// Maps the start of each range to its end.
     ranges: BTreeMap<u64, u64>,
 }
 

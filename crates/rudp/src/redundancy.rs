@@ -91,7 +91,7 @@ impl Redundancy {
         })
     }
 
-    /// Returns the place of the next segment.
+    /// Returns the place in a block that the next segment will get.
     pub(crate) fn next_place(&self) -> Option<BlockPlace> {
         let encoder = self.encoder.as_ref()?;
         Some(BlockPlace {

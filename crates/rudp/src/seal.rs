@@ -19,9 +19,9 @@ pub(crate) const PACKET_NUMBER_END: u64 = 1 << 48;
 
 /// The binary logarithm of the number of packets of an epoch.
 ///
-/// AES-GCM keeps its margin for 2^24.5 packets under one key (RFC 9001, section 6.6),
-/// ChaCha20-Poly1305 for more. An epoch of 2^22 packets of up to 2^13 blocks each is far below. The
-/// packet number alone determines the epoch: nothing is negotiated.
+/// AES-GCM may encrypt 2^23 packets under one key (RFC 9001, section 6.6), ChaCha20-Poly1305 more.
+/// An epoch of 2^22 packets is below these limits. The packet number alone determines the epoch:
+/// nothing is negotiated.
 const EPOCH_BITS: u32 = 22;
 
 /// The upper half of the first byte: version 1. Packets of QUIC, which may share the port, have the
@@ -39,7 +39,7 @@ pub fn is_packet(datagram: &[u8]) -> bool {
     datagram.first().is_some_and(is_data) || crate::is_set_up(datagram)
 }
 
-/// Seals packets to the peer.
+/// Encrypts packets to the peer.
 pub(crate) struct Sealer {
     id: u32,
     epoch: u64,
@@ -66,8 +66,8 @@ impl Sealer {
         matches!(self.key, PacketKey::Aead { .. })
     }
 
-    /// Seals a packet in place. Its frames start at [`HEADER_LEN`] and are followed by [`TAG_LEN`]
-    /// spare bytes.
+    /// Encrypts a packet in place. Its frames start at [`HEADER_LEN`] and are followed by
+    /// [`TAG_LEN`] spare bytes for the tag.
     ///
     /// Packet numbers must increase from call to call.
     pub(crate) fn seal(&mut self, number: u64, packet: &mut [u8]) -> Result<(), KeyError> {
@@ -105,7 +105,7 @@ pub(crate) enum Reject {
     NotAuthentic,
 }
 
-/// Opens packets from the peer.
+/// Decrypts packets from the peer.
 pub(crate) struct Opener {
     id: u32,
     /// The epoch of the newest authentic packet.
@@ -181,8 +181,9 @@ impl Opener {
         Ok(body)
     }
 
-    /// Returns the key for a packet number. Epochs after the next one cannot occur: 2^22 packets in
-    /// a row would have to be lost.
+    /// Returns the key for a packet number, or `None` if its epoch is neither the current one nor a
+    /// neighbour. Epochs after the next one cannot occur: 2^22 packets in a row would have to be
+    /// lost.
     fn key(&self, number: u64) -> Option<&PacketKey> {
         let epoch = number >> EPOCH_BITS;
         if epoch == self.epoch {

@@ -31,7 +31,7 @@ pub(crate) const MAX_TRACKED: usize = 65_536;
 pub(crate) struct Contents {
     /// The range of stream data.
     pub(crate) data: Option<Range<u64>>,
-    /// The data end the stream.
+    /// `true` if the stream ends after the data.
     pub(crate) end: bool,
     /// The FEC block to which the data or the parity symbol belongs.
     pub(crate) block: Option<u32>,
@@ -39,7 +39,7 @@ pub(crate) struct Contents {
     pub(crate) parity: bool,
     /// The packet carries a flow-control limit.
     pub(crate) limit: bool,
-    /// The packet probes the path MTU.
+    /// `true` if the packet probes whether a larger size passes the path.
     pub(crate) size_probe: bool,
 }
 
@@ -81,7 +81,7 @@ enum Slot {
 #[derive(Debug, Default)]
 pub(crate) struct AckOutcome {
     pub(crate) acked: Vec<SentPacket>,
-    /// The number of packets that had been declared lost.
+    /// The number of newly acknowledged packets that had been declared lost.
     pub(crate) spurious: u64,
     /// The sending time of the largest packet number, if it was newly acknowledged.
     pub(crate) largest_sent_at: Option<Time>,
@@ -148,7 +148,7 @@ impl SentLog {
         self.largest_acked
     }
 
-    /// Removes the packets in these ranges.
+    /// Removes the acknowledged packets, whose numbers are in `ranges`, and returns them.
     pub(crate) fn on_ack(&mut self, ranges: &[Range<u64>]) -> AckOutcome {
         let mut outcome = AckOutcome::default();
         let end = self.first + self.slots.len() as u64;
@@ -183,8 +183,8 @@ impl SentLog {
     /// Raises the thresholds after a spurious loss.
     fn adapt(&mut self, number: u64) {
         let behind = self.largest_acked.unwrap_or(number).saturating_sub(number);
-        // The acknowledgement may be late as well, so the distance is an upper bound. The threshold
-        // at most doubles.
+        // The acknowledgement may be late as well, so `behind` may overstate the reordering.
+        // Therefore the threshold at most doubles.
         let wanted = (behind + 1).min(2 * self.packet_threshold);
         self.packet_threshold = (self.packet_threshold)
             .max(wanted)
@@ -227,7 +227,7 @@ impl SentLog {
                     }
                 }
             } else {
-                // Later packets were sent no earlier.
+                // Later packets were not sent earlier, so none of them is lost yet.
                 self.loss_time = Some(due);
                 break;
             }

@@ -25,17 +25,17 @@ pub struct Stats {
     pub parity_packets: u64,
     /// Bytes of parity symbols.
     pub parity_bytes: u64,
-    /// Packets of probe trains, and probes of the path MTU.
+    /// Packets sent in probe trains, and packets sent to probe the path MTU.
     pub probe_packets: u64,
     /// Packets declared lost.
     pub lost_packets: u64,
-    /// Packets declared lost that had arrived.
+    /// Packets declared lost that were acknowledged later, because they had arrived.
     pub spurious_losses: u64,
     /// Number of probe timeouts.
     pub probe_timeouts: u64,
     /// Packets received that were authentic and not duplicates.
     pub received_packets: u64,
-    /// Bytes of UDP payload of these packets.
+    /// Bytes of UDP payload of the packets in [`received_packets`](Self::received_packets).
     pub received_bytes: u64,
     /// Bytes of stream data that arrived more than once.
     pub duplicated_bytes: u64,
@@ -45,7 +45,7 @@ pub struct Stats {
     pub ignored_foreign: u64,
     /// Datagrams ignored because they were not authentic.
     pub ignored_forged: u64,
-    /// Datagrams ignored because they were duplicates, or too old to tell.
+    /// Datagrams ignored because they were duplicates, or too old to check for duplication.
     pub ignored_replayed: u64,
     /// Authentic packets whose data were dropped because the stream had too many gaps.
     pub dropped_packets: u64,
@@ -53,7 +53,7 @@ pub struct Stats {
     pub rtt: Duration,
     /// The minimum round-trip time, or zero if it is not known.
     pub min_rtt: Duration,
-    /// Bytes on the wire in flight.
+    /// Bytes in flight, counted on the wire (with IP and UDP headers).
     pub bytes_in_flight: u64,
     /// The current maximum packet size, in bytes of UDP payload.
     pub datagram_size: u16,
@@ -67,9 +67,10 @@ pub struct Stats {
     pub peer_arrival_rate: u64,
     /// The rate at which packets arrive here, in bytes per second; zero if it is not known.
     pub arrival_rate: u64,
-    /// Bytes that the peer may send beyond those that were read.
+    /// The flow-control window: the number of bytes that the peer may send beyond those that the
+    /// application has read.
     pub receive_window: u64,
-    /// What last limited the sender.
+    /// The limit that last determined the sending rate.
     pub limited_by: SendLimit,
     /// The state of the rate controller.
     pub controller: Snapshot,
@@ -83,10 +84,11 @@ pub struct TrainResult {
     pub sent: u8,
     /// Number of packets that arrived.
     pub received: u8,
-    /// Number of the first packets that were sent before the train overflowed a queue: all without
-    /// an overflow, zero if it is not known yet. Their losses are random losses of the path.
+    /// Number of packets sent before the train overflowed a queue. It is all packets if there was
+    /// no overflow, and zero while it is not known. Losses among these packets are random losses of
+    /// the path.
     pub clear: u8,
-    /// Number of these packets that arrived.
+    /// Number of the packets in [`clear`](Self::clear) that arrived.
     pub clear_received: u8,
     /// The size of the largest packet that arrived, in bytes of UDP payload.
     pub largest: u16,
@@ -97,7 +99,7 @@ pub struct TrainResult {
     /// Half the width of the interval in which the rate lies, as parts per thousand of the rate; at
     /// most 1,000.
     pub error_permille: u16,
-    /// The rate is a lower bound.
+    /// `true` if the rate is only a lower bound.
     pub at_least: bool,
 }
 
@@ -119,9 +121,10 @@ impl TrainResult {
         }
     }
 
-    /// Returns the bytes on the wire that the train had sent when it overflowed the queue, or
-    /// `None` if there was no overflow. They include bytes that left the queue in the meantime.
-    /// Those are the more, the closer the sending rate was to the rate of the path.
+    /// Returns the number of bytes on the wire that the train had sent when it overflowed the
+    /// queue, or `None` if there was no overflow. It exceeds the size of the queue, because some of
+    /// these bytes had left the queue by then. The excess is larger the closer the sending rate was
+    /// to the rate of the path.
     #[must_use]
     pub fn queue_bytes(&self) -> Option<u64> {
         (0 < self.clear && self.clear < self.sent)
@@ -133,8 +136,7 @@ impl Stats {
     /// Returns the ratio of retransmitted and parity bytes to data bytes, where each data byte
     /// counts once. It is zero before any data was sent.
     ///
-    /// This is the cost of reliability: retransmissions cost bytes for each loss, parity costs them
-    /// whether it is needed or not.
+    /// Retransmissions cost bytes for each loss. Parity costs bytes even if nothing is lost.
     #[must_use]
     pub fn overhead(&self) -> f64 {
         let payload = self

@@ -11,7 +11,7 @@ use super::{Alert, Cipher, DataSecret, EndpointSide, HandshakeKeys, PacketKey, T
 /// The alert of an end whose transcript differs from the peer's (RFC 8446, section 6.2).
 pub(crate) const DECRYPT_ERROR: Alert = Alert(51);
 
-/// A message. Each one stands for all messages that TLS sends in one turn at one level.
+/// A message. Each one replaces all messages that TLS sends in one turn at one level.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Message {
     ClientHello = 1,
@@ -99,7 +99,7 @@ impl ToyTls {
             out.push(self.parameters.len() as u8);
             out.extend_from_slice(&self.parameters);
         }
-        // The rest stands for key shares, certificates and signatures.
+        // The rest has the size of the key shares, certificates and signatures of TLS.
         out.resize(start + message.size(), 0xc5);
         self.transcript.update(&out[start..]);
     }

@@ -16,12 +16,12 @@ use crate::stats::TrainResult;
 /// The number of packets in a train of the handshake, of 1,200 bytes each.
 ///
 /// The train must be short, because the connector sends it to an address that has not been
-/// validated. Measured over the testbed's emulator at 1 Gbit/s, with 151 trains and their first
-/// packets: the share of trains whose rate is wrong by more than a fifth. It is 87 % with 10
+/// validated. Measured over the testbed's emulator at 1 Gbit/s with 151 trains: the estimate from
+/// the first packets of a train was wrong by more than a fifth in 87 % of the trains with 10
 /// packets, 46 % with 16, 19 % with 24, and 15 % with 32.
 pub(crate) const TRAIN_PACKETS: u8 = 32;
 
-/// The number of packets of a train in one system call.
+/// The number of packets of a train that are sent in one system call.
 ///
 /// On a virtual machine a system call that wakes a sleeping processor takes 24 us. With one call
 /// for each packet a train was sent at 51 MB/s at most. Some paths deliver all packets of a call at
@@ -37,8 +37,8 @@ pub(crate) const SETUP_TRAIN: u8 = 1;
 /// The ID of the train that the first data packets form.
 pub(crate) const DATA_TRAIN: u8 = 2;
 
-/// Delays after which a report is repeated, because it is not acknowledged. The first report may be
-/// lost in a short queue, which the train of this end has filled.
+/// The delays after which a report is sent again. Reports are not acknowledged, and the first one
+/// may be lost in a short queue that this end's own train has filled.
 const REPORT_REPEAT_DELAYS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(4)];
 
 /// The minimum silence after which a train with missing packets is reported.
@@ -77,7 +77,7 @@ impl Incoming {
             MAX_SILENCE
         };
         let due = self.last_at + silence;
-        // A slow path is reported before its train has ended.
+        // On a slow path, a first report is sent before the train has ended.
         if self.reported == 0 && self.received >= 16 {
             return Some(due.min(self.first_at + MAX_SILENCE));
         }
@@ -113,7 +113,7 @@ pub(crate) struct Trains {
 }
 
 impl Trains {
-    /// Creates the state. `is_wanted`: this end sends a train.
+    /// Creates the state. This end sends a train if `is_wanted`.
     pub(crate) fn new(is_wanted: bool) -> Self {
         Self {
             train_wanted: is_wanted,
@@ -217,8 +217,8 @@ impl Trains {
         true
     }
 
-    /// Returns the number of packets of the incoming train that arrived, and their total, before
-    /// the train overflowed a queue. Returns `None` while the train arrives.
+    /// Returns two numbers of packets of the incoming train before it overflowed a queue: those
+    /// that arrived and those that were sent. Returns `None` until the train has ended.
     pub(crate) fn incoming_result(&self) -> Option<(u8, u8)> {
         // `clear` is zero while more packets may arrive.
         let report = self.report().filter(|report| report.clear > 0)?;

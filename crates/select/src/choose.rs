@@ -1,4 +1,4 @@
-//! The trait of choosers, candidates, choices, and the chooser by predicted time.
+//! The trait [`Chooser`], its input and output types, and the chooser by predicted time.
 
 use std::{borrow::Cow, fmt::Debug};
 
@@ -10,20 +10,20 @@ use crate::{
     path::Seconds,
 };
 
-/// Factor by which another transport must be faster for a choice to count as wrong.
+/// A choice counts as wrong if another transport is faster than the chosen one by this factor.
 const NOTICEABLE: f64 = 1.05;
 
 /// Chooses a transport.
 pub trait Chooser: Debug + Send + Sync {
-    /// Returns its name in reports, such as `rule`.
+    /// Returns the name of this chooser in reports, such as `rule`.
     fn name(&self) -> &str;
 
-    /// Returns the model that predicts times.
+    /// Returns the model that predicts the times in the ranking.
     fn model(&self) -> &Model {
         Model::shipped()
     }
 
-    /// Returns the score by which a candidate is ranked, smallest first.
+    /// Returns the score of a candidate. The candidate with the smallest score is chosen.
     fn score(
         &self,
         path: &PathEstimate,
@@ -32,10 +32,11 @@ pub trait Chooser: Debug + Send + Sync {
         prediction: &Prediction,
     ) -> f64;
 
-    /// Returns the reason for the first of these, as text. There are at least two.
+    /// Explains in a text why the first item of `ranking` is chosen. `ranking` has at least two
+    /// items.
     fn reason(&self, path: &PathEstimate, workload: &Workload, ranking: &[Ranked]) -> String;
 
-    /// Ranks the candidates, best first. Their order decides between equal ones.
+    /// Ranks the candidates, best first. Candidates with equal scores keep their order.
     ///
     /// # Errors
     /// [`SelectError::NoCandidate`] if no candidate can be used; [`SelectError::Number`] if a
@@ -86,8 +87,8 @@ pub trait Chooser: Debug + Send + Sync {
 pub struct Candidate {
     /// The transport.
     pub spec: Spec,
-    /// The reason for which it cannot be used, if there is one: it failed to connect, or the peer
-    /// does not offer it.
+    /// The reason why the transport cannot be used: it failed to connect, or the peer does not
+    /// offer it. `None` if it can be used.
     pub unavailable: Option<String>,
 }
 
@@ -96,25 +97,25 @@ pub struct Candidate {
 pub struct Ranked {
     /// The transport.
     pub transport: Spec,
-    /// Its predicted time.
+    /// The predicted time of the workload over this transport.
     #[serde(flatten)]
     pub prediction: Prediction,
-    /// The score by which it was ranked, smallest first.
+    /// The score of this transport. A smaller score is better.
     pub score: f64,
 }
 
-/// The chosen transport, with the reason.
+/// A ranking of transports, the first of which is chosen, with the reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
     /// All usable transports, best first; never empty.
     ranking: Vec<Ranked>,
-    /// The other transports, with the reasons for which they cannot be used.
+    /// The transports that cannot be used, each with the reason.
     pub excluded: Vec<(Spec, String)>,
     /// The name of the chooser.
     pub chooser: String,
-    /// The reason for the first one, as text.
+    /// The reason why the first transport of the ranking is chosen, as text.
     pub reason: String,
-    /// Probability, by the model, that no other one is more than 5 % faster.
+    /// Predicted probability that no other transport is more than 5 % faster than the chosen one.
     pub confidence: f64,
 }
 
@@ -123,16 +124,18 @@ pub struct Choice {
 pub struct ModelChooser(Cow<'static, Model>);
 
 impl Candidate {
-    /// Makes a usable candidate of a built-in transport, by its name and settings.
+    /// Returns an available candidate for a built-in transport. `text` is its name, optionally with
+    /// settings.
     ///
     /// # Errors
+    /// [`SelectError::Transport`] if `text` cannot be parsed.
     /// [`SelectError::Transport`].
     pub fn new(text: &str) -> Result<Self, SelectError> {
         Ok(text.parse::<Spec>()?.into())
     }
 
-    /// Returns the transports of a registry that `auto` may choose, as usable candidates. They are
-    /// compared unless the user names others.
+    /// Returns available candidates for all transports of a registry that `auto` may choose. `auto`
+    /// compares these unless the user names others.
     #[must_use]
     pub fn all(registry: &Registry) -> Vec<Self> {
         let names = registry.candidates().map(|transport| transport.name());
@@ -141,7 +144,7 @@ impl Candidate {
         specs.map(Self::from).collect()
     }
 
-    /// Returns the reason for which it cannot be used on the path.
+    /// Returns the reason why this transport cannot be used on `path`, or `None` if it can be used.
     fn obstacle(&self, path: &PathEstimate) -> Option<String> {
         let profile = self.spec.profile_under(None);
         let control = match self.spec.profile().map(|profile| profile.throughput) {
@@ -171,7 +174,7 @@ impl Candidate {
 }
 
 impl From<Spec> for Candidate {
-    /// Makes a usable candidate.
+    /// Returns an available candidate.
     fn from(spec: Spec) -> Self {
         Self {
             spec,
@@ -184,7 +187,7 @@ impl Choice {
     /// Returns the chosen transport.
     #[must_use]
     pub fn winner(&self) -> &Spec {
-        // Made with at least one.
+        // A ranking is never empty.
         &self.ranking[0].transport
     }
 
@@ -194,8 +197,8 @@ impl Choice {
         &self.ranking[0].prediction
     }
 
-    /// Replaces the predicted times by those for `path`, which was measured after the choice. Keeps
-    /// the order of the candidates.
+    /// Replaces the predicted times by those for `path`, which was measured after the choice. The
+    /// order of the ranking does not change.
     pub fn predict(&mut self, model: &Model, path: &PathEstimate, workload: &Workload) {
         for ranked in &mut self.ranking {
             if let Ok(prediction) = model.predict(&ranked.transport, path, workload) {
@@ -212,8 +215,8 @@ impl Choice {
     }
 }
 
-/// Returns the probability that no other one is noticeably faster than the first, with independent
-/// errors.
+/// Returns the probability that no other transport is noticeably faster than the first, which is
+/// the minimum over the other transports. Their prediction errors are assumed to be independent.
 fn confidence(ranking: &[Ranked]) -> f64 {
     let first = &ranking[0].prediction;
     (ranking[1..].iter())
@@ -221,14 +224,15 @@ fn confidence(ranking: &[Ranked]) -> f64 {
             let other = &ranked.prediction;
             let lead = (other.seconds * NOTICEABLE / first.seconds).ln();
             let sigma = first.sigma.hypot(other.sigma).max(f64::MIN_POSITIVE);
-            // `clamp` keeps NaN, which occurs if both take no time, and `min` ignores it.
+            // If both times are 0, the quotient is NaN. `clamp` keeps NaN, and `f64::min` ignores
+            // it.
             normal((lead / sigma).clamp(-40.0, 40.0))
         })
         .fold(1.0, f64::min)
 }
 
-/// Returns the standard normal distribution function to three digits: a logistic curve after
-/// Bowling et al., 2009.
+/// Returns the standard normal distribution function, accurate to three digits, by the logistic
+/// approximation of Bowling et al., 2009.
 fn normal(x: f64) -> f64 {
     1.0 / (1.0 + (-(0.070_56 * x.powi(3) + 1.597_6 * x)).exp())
 }

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// The error of an input of the selector.
+/// The reason why the selector rejects an input or cannot choose.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SelectError {
     /// A number is out of its range.
     #[error("{field}: expected {expected}, got {found}")]
     Number {
-        /// The name of the number.
+        /// The name of the field that has the number.
         field: &'static str,
-        /// Its range.
+        /// The accepted range, as text.
         expected: &'static str,
-        /// Its value.
+        /// The value found.
         found: f64,
     },
     /// The name or the settings of a transport cannot be parsed.
@@ -30,13 +30,13 @@ pub enum SelectError {
     /// There is no transport to choose from.
     #[error("no transport can be used{}", because(.reasons))]
     NoCandidate {
-        /// The reason for each candidate.
+        /// The reasons why the candidates cannot be used, one per candidate.
         reasons: Vec<String>,
     },
-    /// There are too few runs for a fit.
+    /// No transport has runs of enough cells for a fit.
     #[error("expected at least {min} cells of a transport to fit, got {found}")]
     TooFewCells {
-        /// The number of cells needed.
+        /// The minimum number of cells.
         min: usize,
         /// The number of cells of the transport with the most cells.
         found: usize,
@@ -52,9 +52,9 @@ pub enum SelectError {
     /// The content of a file is not valid.
     #[error("{origin}: {problem}")]
     Content {
-        /// The file, or another origin.
+        /// The path of the file, or a description of another origin.
         origin: String,
-        /// The problem of the content.
+        /// A description of the problem.
         problem: String,
     },
 }
@@ -73,7 +73,7 @@ fn because(reasons: &[String]) -> String {
     }
 }
 
-/// Checks that a number is between the bounds.
+/// Returns an error unless the number is between the bounds.
 pub(crate) fn checked(
     field: &'static str,
     found: f64,

@@ -1,7 +1,7 @@
-//! The fit of a model to runs, with confidence intervals.
+//! Fits a model to measured runs, with confidence intervals of its parameters.
 //!
-//! docs/selection.md, "The model", describes the method. The minimum is found by the algorithm of
-//! Levenberg and Marquardt. The same runs give the same model, in any order.
+//! docs/selection.md, "The model", describes the method. The algorithm of Levenberg and Marquardt
+//! minimizes the loss. The result does not depend on the order of the runs.
 
 use std::collections::BTreeMap;
 
@@ -20,28 +20,30 @@ use crate::{
 /// Minimum number of cells for the fit of a transport: two for each parameter.
 pub const MIN_CELLS: usize = 10;
 
-/// Error, in standard deviations, above which a cell counts linearly (P. J. Huber, 1964: 95 %
-/// efficiency).
+/// Threshold of the Huber loss, in standard deviations of the error. Above it, the loss grows
+/// linearly instead of quadratically. The value has 95 % efficiency for normal errors (P. J. Huber,
+/// 1964).
 const HUBER: f64 = 1.345;
 
-/// Standard deviation of the logarithm of a parameter before any run: a factor of two.
+/// Standard deviation of the prior of a parameter's logarithm: a factor of two around the theory.
 const PRIOR_SIGMA: f64 = std::f64::consts::LN_2;
 
-/// Bounds of the logarithm of a parameter over its theory: a factor of 50, beyond which it would
-/// have another meaning.
+/// Bound on the difference between the logarithms of a parameter and of its theoretical value: a
+/// factor of 50. A parameter beyond it would lose its physical meaning.
 const MAX_LOG_RATIO: f64 = 3.9;
 
-/// Minimum standard deviation of the error.
+/// Lower bound on the estimated standard deviation of the prediction error, in logarithms of the
+/// time.
 const MIN_SIGMA: f64 = 0.03;
 
 /// Number of resamples of the bootstrap. 95 % intervals need some hundreds (Efron and Tibshirani,
 /// 1993, section 13.3).
 const RESAMPLES: usize = 400;
 
-/// Maximum number of iterations of a fit. Measured: all converge within 30.
+/// Maximum number of iterations of a fit. Measured: all fits converge within 30.
 const MAX_ITERATIONS: usize = 60;
 
-/// One run.
+/// A measured run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// The actual path, for example an emulated one.
@@ -50,13 +52,13 @@ pub struct Sample {
     pub workload: Workload,
     /// The transport.
     pub transport: Spec,
-    /// From the first packet of the set-up to the output, in seconds.
+    /// Time from the first packet of the set-up to the output, in seconds.
     pub seconds: f64,
-    /// The run was ended at `seconds`: it would have taken longer.
+    /// The run was stopped at a time limit. `seconds` is then only a lower bound.
     pub is_cut: bool,
-    /// The name of path and workload.
+    /// The name of the cell, which is the combination of path and workload.
     pub cell: String,
-    /// The cell is left out of the fit, to check it.
+    /// The run is not used for the fit, but to check the fitted model.
     pub is_held_out: bool,
 }
 
@@ -65,13 +67,14 @@ struct Observed {
     profile: Profile,
     path: [Conditions; 2],
     workload: Workload,
-    /// Median. If the median run was cut off, a lower bound.
+    /// Median time of the runs, in seconds. It is only a lower bound if `is_cut` is true.
     seconds: f64,
     is_cut: bool,
 }
 
 impl Observed {
-    /// Returns the logarithm of predicted over measured time, or 0 if a lower bound is met.
+    /// Returns the logarithm of predicted over measured time. If the measured time is a lower bound
+    /// and the predicted time is above it, the result is 0.
     fn error(&self, theta: &[f64]) -> f64 {
         let values: Vec<f64> = theta.iter().map(|log| log.exp()).collect();
         let values = Values::from_slice(&values);
@@ -84,12 +87,12 @@ impl Observed {
     }
 }
 
-/// Fits a model to runs, transport by transport. `name` describes the runs. Transports with fewer
-/// than [`MIN_CELLS`] cells are left out.
+/// Fits a model to runs, for each transport separately. `name` describes the set of runs.
+/// Transports with fewer than [`MIN_CELLS`] cells are left out.
 ///
 /// # Errors
-/// [`SelectError::TooFewCells`] if no transport has enough; [`SelectError::Number`] if a run has a
-/// number out of range.
+/// [`SelectError::TooFewCells`] if no transport has [`MIN_CELLS`] cells; [`SelectError::Number`] if
+/// a number of a run is out of range.
 pub fn fit(name: &str, samples: &[Sample]) -> Result<Model, SelectError> {
     let mut by_transport: BTreeMap<Spec, BTreeMap<&str, Vec<&Sample>>> = BTreeMap::new();
     for sample in samples {
@@ -141,12 +144,12 @@ pub fn fit(name: &str, samples: &[Sample]) -> Result<Model, SelectError> {
 }
 
 fn observe(spec: &Spec, runs: &[&Sample]) -> Observed {
-    // Runs that were cut off took longer than all others.
+    // Runs that were cut off sort last, because their true times exceed the time limit.
     let mut runs = runs.to_vec();
     runs.sort_by(|a, b| (a.is_cut.cmp(&b.is_cut)).then(a.seconds.total_cmp(&b.seconds)));
     let median = runs[runs.len() / 2];
     Observed {
-        // The name contains the kernel's default already.
+        // The transport's name already includes the kernel's default congestion control.
         profile: spec.profile_under(None),
         path: both_ways(&median.path),
         workload: median.workload,
@@ -160,7 +163,7 @@ fn fit_one(profile: &Profile, seen: &[Observed], held_out: &[Observed]) -> Fitte
         .map(|(_, value)| value.ln())
         .collect();
     let once = vec![1.0; seen.len()];
-    // The error of the first fit determines the weight of the prior.
+    // The standard deviation of the first fit's errors determines the weight of the prior.
     let first = minimize(seen, &once, &theory, &theory, 0.15);
     let sigma = spread(seen, &first);
     let best = minimize(seen, &once, &theory, &first, sigma);
@@ -196,7 +199,7 @@ fn fit_one(profile: &Profile, seen: &[Observed], held_out: &[Observed]) -> Fitte
     }
 }
 
-/// Returns a draw from the standard normal distribution (Box and Muller, 1958).
+/// Draws from the standard normal distribution (Box and Muller, 1958).
 fn normal(random: &mut StdRng) -> f64 {
     let (u, v): (f64, f64) = (random.random(), random.random());
     (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
@@ -216,8 +219,8 @@ fn goodness(cells: &[Observed], theta: &[f64]) -> FitErrors {
     FitErrors::of(&pairs.collect::<Vec<_>>())
 }
 
-/// Returns the parameters' logarithms that minimize the weighted loss and the distance from the
-/// prior's center.
+/// Returns the logarithms of the parameters that minimize the sum of the weighted loss and of the
+/// squared distance from the center of the prior.
 fn minimize(
     cells: &[Observed],
     weights: &[f64],
@@ -225,7 +228,7 @@ fn minimize(
     start: &[f64],
     sigma: f64,
 ) -> Vec<f64> {
-    /// Half the distance of the points of a difference quotient.
+    /// Half the distance between the two points of a central difference quotient, in logarithms.
     const STEP: f64 = 1e-4;
     let cells: Vec<_> = (cells.iter().zip(weights))
         .filter(|(_, weight)| **weight > 0.0)
@@ -309,8 +312,8 @@ fn huber(off: f64) -> f64 {
     }
 }
 
-/// Solves equations with a positive definite matrix, whose right sides are the last column, by
-/// Gauss-Jordan elimination.
+/// Solves a system of linear equations by Gauss-Jordan elimination. The matrix must be positive
+/// definite; the last column has the right-hand sides.
 fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
     for pivot in 0..rows.len() {
         let scale = rows[pivot][pivot];

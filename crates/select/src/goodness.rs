@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct FitErrors {
-    /// Cells compared.
+    /// Number of cells compared.
     pub cells: usize,
     /// Median of the relative error, `|predicted - measured| / measured`.
     pub median_error: f64,
-    /// 90th percentile of it.
+    /// 90th percentile of the relative error.
     pub p90_error: f64,
-    /// Coefficient of determination of the logarithms of the times.
+    /// Coefficient of determination (R²) of the logarithms of the times.
     pub r2_log: f64,
 }
 
@@ -39,7 +39,7 @@ impl FitErrors {
     }
 }
 
-/// Returns a number with four significant digits, which is what JSON then carries exactly.
+/// Rounds a number to four significant digits, so that JSON stores it exactly.
 pub(crate) fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
@@ -50,13 +50,13 @@ pub(crate) fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// Returns a quantile of sorted values, interpolated; 0 for no values.
+/// Returns the quantile `q` of sorted values, interpolated linearly; 0 if there are no values.
 pub(crate) fn quantile(sorted: &[f64], q: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else {
         return 0.0;
     };
     let place = q * last as f64;
-    // Between 0 and `last`.
+    // `place` is between 0 and `last`.
     let below = (place.floor() as usize).min(last);
     let above = (below + 1).min(last);
     sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)

@@ -1,19 +1,20 @@
-//! The time to transfer bytes in one direction: the physics of the model.
+//! The time to transfer bytes in one direction: the throughput part of the cost model.
 //!
-//! Times are from the first byte sent to the last byte sent, without the one-way delay.
+//! The time of a transfer ends when the last byte is sent. It does not include the one-way delay.
 //!
-//! **Growing.** A transport that does not know the path sends a first flight `I` at once, and
-//! continues at `I` per round trip. This rate doubles each round trip until it is that of the
-//! bottleneck, or the kernel's buffers are full. The first flight of a transport that knows the
-//! path is not limited.
+//! **Growth.** A transport that does not know the path sends a first flight of `I` bytes at once,
+//! and then `I` bytes per round trip. This rate doubles each round trip, until it reaches that of
+//! the bottleneck or the kernel's buffers are full. A transport that has measured the path starts
+//! at the final rate.
 //!
-//! **Losses.** The first loss comes after `1 / p` packets on average. Before it, the time is that
-//! without losses. After it:
+//! **Losses.** The first loss comes after `1 / p` packets on average. Until then, the time is the
+//! same as without losses. Afterwards it depends on the congestion control:
 //!
-//! - a *window* (cubic, Reno) approaches the response function of RFC 9438, section 5: the larger
-//!   of cubic's `1.054 (RTT / p)^0.75` and the Reno-friendly `1.225 / sqrt(p)` (Mathis et al.,
-//!   1997), in packets;
-//! - a *model* or a *rate* loses goodput: `(1 - p) / (1 + (p / p_half)^2)` of the rate remains.
+//! - The window of cubic or Reno approaches the response function of RFC 9438, section 5. This is
+//!   the larger of cubic's `1.054 (RTT / p)^0.75` and the Reno-friendly `1.225 / sqrt(p)` (Mathis
+//!   et al., 1997), in packets.
+//! - A model-based control (BBR) or a measured rate keeps the share `(1 - p) / (1 + (p /
+//!   p_half)^2)` of its rate.
 
 use serde::Serialize;
 
@@ -28,11 +29,11 @@ const PACKET: f64 = 1448.0;
 /// Factor by which cubic shrinks its window at a loss (RFC 9438, section 4.6).
 const BETA: f64 = 0.7;
 
-/// Utilization of a bottleneck without a queue by a window that moves between `BETA` and 1 times
-/// the bandwidth-delay product.
+/// Average utilization of a bottleneck without a queue. The congestion window varies between `BETA`
+/// and 1 times the bandwidth-delay product.
 const CUBIC_UTILIZATION: f64 = (1.0 + BETA) / 2.0;
 
-/// Share of the kernel's buffers for payload. Linux counts its own bookkeeping against them
+/// Share of the kernel's buffers that payload can use. Linux reserves the rest for its bookkeeping
 /// (`tcp_adv_win_scale`).
 const BUFFER_FILL: f64 = 0.7;
 
@@ -41,34 +42,34 @@ const BUFFER_FILL: f64 = 0.7;
 pub(crate) struct Conditions {
     /// Round-trip time in seconds.
     pub(crate) rtt: f64,
-    /// Rate of IP packets.
+    /// Rate of IP packets at the bottleneck.
     pub(crate) rate: Bandwidth,
-    /// Probability of loss.
+    /// Probability that a packet is lost.
     pub(crate) loss: f64,
     /// Length of the bottleneck's queue in bytes.
     pub(crate) queue: f64,
-    /// Maximum number of bytes in flight of a TCP connection in the kernel.
+    /// Maximum number of bytes in flight of one kernel TCP connection, because of its buffers.
     pub(crate) kernel_window: f64,
 }
 
-/// The bottleneck of a transfer that has reached its rate.
+/// The component that limits the final rate of a transfer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// The bottleneck of the path.
+    /// The rate of the path's bottleneck.
     Path,
-    /// The kernel's buffers.
+    /// The buffers of the kernel's TCP connection.
     KernelWindow,
     /// Losses, which keep the window small.
     Loss,
-    /// The processors.
+    /// The processor time at the busier end.
     Processor,
 }
 
 /// The time to transfer bytes in one direction, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TransferTime {
-    /// The bytes at the final rate.
+    /// The time to send all bytes at the final rate.
     pub(crate) transfer: f64,
     /// The additional time until the final rate is reached.
     pub(crate) growth: f64,
@@ -77,7 +78,7 @@ pub(crate) struct TransferTime {
     pub(crate) bound: Bound,
 }
 
-/// Returns the time to transfer `bytes`.
+/// Returns the time to transfer `bytes` in one direction, split into parts.
 pub(crate) fn carry(
     profile: &Profile,
     values: &Values,
@@ -86,12 +87,12 @@ pub(crate) fn carry(
 ) -> TransferTime {
     match profile.throughput {
         Throughput::MeasuredRate | Throughput::Model => by_model(profile, values, path, bytes),
-        // The default of an unknown system.
+        // An unknown congestion control is modelled as loss-based, the default of most systems.
         _ => by_window(profile, values, path, bytes),
     }
 }
 
-/// The growth of a transport that doubles its window, without losses.
+/// The growth of the rate at the start of a transfer, without losses.
 struct Growing {
     rtt: f64,
     doubling: f64,
@@ -99,7 +100,7 @@ struct Growing {
     window: f64,
     /// Final rate in bytes per second.
     speed: f64,
-    /// Rate of the line in bytes per second.
+    /// Rate of the path's bottleneck in bytes per second.
     line: f64,
     bound: Bound,
 }
@@ -169,7 +170,7 @@ fn by_model(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -
 
 fn by_window(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) -> TransferTime {
     let line = path.rate.bytes_per_second() * values.rate_share;
-    // With a short queue, the bottleneck idles after each loss until the window has grown again.
+    // With a short queue, the bottleneck idles after each loss, until the window has grown again.
     let used = match path.rtt > 0.0 {
         true => line.min(CUBIC_UTILIZATION * (line + path.queue / path.rtt)),
         false => line,
@@ -180,15 +181,15 @@ fn by_window(profile: &Profile, values: &Values, path: &Conditions, bytes: f64) 
     if p <= 0.0 || growing.window <= 0.0 {
         return growing.carriage(bytes, without, without, growing.bound);
     }
-    // Each connection has its own losses, and their windows add up.
+    // Losses on one connection do not affect the others, and the windows of all connections add up.
     let n = f64::from(profile.connections);
     let packets = bytes / PACKET / n;
     let before = -(-p * packets).exp_m1() / p;
     let after = (packets - before).max(0.0);
     let full = growing.window / PACKET / n;
     let settled = (values.loss * lossy_window(path.rtt, p)).max(1.0).min(full);
-    // A window that is reduced early grows quickly. One that is reduced late decreases loss by
-    // loss.
+    // If the first loss comes early, the window grows quickly afterwards. If it comes late, the
+    // window shrinks at each loss.
     let first = (BETA * (growing.initial / PACKET / n + before)).clamp(settled, full.max(settled));
     let tail = path.rtt * decay(after, first, settled, (1.0 - BETA) * p);
     let slow = growing.time(before * PACKET * n) + tail;
@@ -206,9 +207,10 @@ pub fn lossy_window(rtt_s: f64, loss: f64) -> f64 {
     (1.225 / loss.sqrt()).max(1.054 * (rtt_s / loss).powf(0.75))
 }
 
-/// Returns the number of round trips for `packets` while the window changes from `first` to
-/// `settled`. The difference shrinks by a factor of `e` every `1 / per_packet` packets: the
-/// integral of `1 / (settled + (first - settled) e^(-per_packet n))`.
+/// Returns the number of round trips to send `packets`, while the window changes from `first` to
+/// `settled`. The difference between window and `settled` shrinks by a factor of `e` every `1 /
+/// per_packet` packets. The result is the integral of `1 / (settled + (first - settled)
+/// e^(-per_packet n))` over `n`.
 fn decay(packets: f64, first: f64, settled: f64, per_packet: f64) -> f64 {
     let x = packets * per_packet;
     // ln((settled + off e^-x) / first), without cancellation for small losses.
@@ -216,8 +218,8 @@ fn decay(packets: f64, first: f64, settled: f64, per_packet: f64) -> f64 {
     (x + grown).max(0.0) / (settled * per_packet)
 }
 
-/// Returns the share of the rate that remains with a loss, for a transport that does not treat
-/// losses as congestion.
+/// Returns the share of the rate that remains with the loss probability `loss`, for a transport
+/// that does not treat losses as congestion. `half` is the loss that halves the rate.
 fn goodput(loss: f64, half: f64) -> f64 {
     ((1.0 - loss) / (1.0 + (loss / half).powi(2))).max(1e-6)
 }

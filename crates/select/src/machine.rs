@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Processor time of one core for each step of the protocol, in seconds.
+/// Processor time of each step of the protocol on one core, in seconds.
 ///
-/// Measured on a server core with VAES (docs/performance.md). The choice of a transport hardly
-/// depends on these figures: if the processors are the bottleneck, all transports take about the
-/// same time. So nothing is measured at run time.
+/// The figures were measured on a server core with VAES (docs/performance.md). The choice of a
+/// transport hardly depends on them: if the processors are the bottleneck, all transports take
+/// about the same time. Therefore the program does not measure them at run time.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Machine {
     /// Time to garble an AND gate.
@@ -15,33 +15,33 @@ pub struct Machine {
     pub evaluate_and_s: f64,
     /// Time to garble or evaluate an XOR gate.
     pub xor_s: f64,
-    /// Time of an extended oblivious transfer, on either side.
+    /// Time of one extended oblivious transfer, for each party.
     pub transfer_s: f64,
-    /// Time of a base oblivious transfer, of both sides together, because they wait for each other.
+    /// Time of one base oblivious transfer: the sum of both parties, which wait for each other.
     pub base_transfer_s: f64,
 }
 
 impl Machine {
-    /// A typical machine with half-gates or another scheme whose XOR gates are free.
+    /// Times of a typical machine with half gates or fixed-key. Both have free XOR.
     pub const HALF_GATES: Self = Self {
         garble_and_s: 13e-9,
         evaluate_and_s: 11e-9,
         xor_s: 1.4e-9,
         transfer_s: 20e-9,
-        // 22 µs of the sender, 8 and 4 µs of the receiver: `Costs::measured` in
+        // 22 µs at the sender, and 8 and 4 µs at the receiver: `Costs::measured` in
         // crates/session/src/plan.rs.
         base_transfer_s: 34e-6,
     };
 
-    /// A typical machine with three-halves gates: 42 and 53 million AND gates per second of MinCut,
-    /// compared with 69 and 88 with half-gates.
+    /// Times of a typical machine with three-halves. It garbles 42 and evaluates 53 million AND
+    /// gates of MinCut per second, compared with 69 and 88 million with half-gates.
     pub const THREE_HALVES: Self = Self {
         garble_and_s: 21e-9,
         evaluate_and_s: 18e-9,
         ..Self::HALF_GATES
     };
 
-    /// A typical machine with a scheme that has tables for XOR gates.
+    /// Times of a typical machine with a scheme that has tables for XOR gates.
     pub const WITHOUT_FREE_XOR: Self = Self {
         garble_and_s: 36e-9,
         evaluate_and_s: 17e-9,

@@ -10,26 +10,26 @@ use crate::{
     error::{checked, parsed},
 };
 
-/// Version of the JSON.
+/// Version of the JSON format of model files.
 const FORMAT: u32 = 2;
 
-/// Limit of a model file, in bytes; the shipped one has 5 kB.
+/// Maximum length of a model file, in bytes. The built-in one has 5 kB.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The built-in model.
+/// The JSON of the built-in model.
 const DEFAULT: &str = include_str!("../model/default.json");
 
-/// Standard deviation of the logarithm of the time without a fit: a factor of 1.4. It is a factor
-/// of 2 for a transport that no run of the model has, and for one without a profile.
+/// Standard deviation of the logarithm of the predicted time without a fit: a factor of 1.4. It is
+/// a factor of 2 for a transport that is missing in the model's runs or has no profile.
 const THEORY_SIGMA: f64 = 0.35;
 const UNKNOWN_SIGMA: f64 = 0.7;
 
-/// Fitted parameters by transport.
+/// The cost model: fitted parameters of each transport.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
     format: u32,
-    /// The runs that it was fitted to.
+    /// The runs that the model was fitted to.
     pub fitted_to: RunSet,
     /// The fit of each transport.
     pub transports: BTreeMap<Spec, Fitted>,
@@ -39,13 +39,13 @@ pub struct Model {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSet {
-    /// A description.
+    /// A description of the runs.
     pub name: String,
     /// Number of runs.
     pub runs: usize,
-    /// Number of cells: a cell is a path and a workload.
+    /// Number of cells, which are combinations of path and workload.
     pub cells: usize,
-    /// Number of cells that were left out of the fit, to check it.
+    /// Number of cells that were not used for the fit, but to check it.
     pub held_out_cells: usize,
 }
 
@@ -59,28 +59,28 @@ pub struct Fitted {
     pub sigma: f64,
     /// Prediction errors in the cells to which the parameters were fitted.
     pub fit: FitErrors,
-    /// Prediction errors in the cells that were left out of the fit.
+    /// Prediction errors in the cells that were not used for the fit. `None` if there are none.
     pub held_out: Option<FitErrors>,
 }
 
-/// The parameters of a transport.
+/// The parameters of a transport in the cost model.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters<T = Estimate> {
-    /// Time of the set-up beyond its round trips, in seconds: cryptography and scheduling at both
-    /// ends.
+    /// Time of the set-up in addition to its round trips, in seconds: cryptography and scheduling
+    /// at both ends.
     pub setup_s: T,
     /// Share of the bottleneck's rate that payload reaches; the rest is headers, corrections and
     /// idle time.
     pub rate_share: T,
-    /// Processor time that a byte takes at the busier end to be framed, encrypted, copied and sent,
-    /// in seconds.
+    /// Processor time per byte at the busier end, in seconds, for framing, encrypting, copying and
+    /// sending.
     pub byte_s: T,
-    /// For a window: factor on the average window that RFC 9438 predicts with losses. Otherwise:
-    /// the loss that halves the rate.
+    /// For loss-based congestion control, this factor multiplies the average window that RFC 9438
+    /// predicts. For other transports, it is the loss probability that halves the rate.
     pub loss: T,
-    /// Number of round trips in which the rate doubles while a connection starts. Absent if the
-    /// set-up has measured the rate.
+    /// Number of round trips in which the rate doubles at the start of a connection. `None` if the
+    /// set-up measures the rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubling_round_trips: Option<T>,
 }
@@ -97,19 +97,20 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// The most likely values alone.
+/// The most likely values of the parameters, without their intervals.
 pub(crate) type Values = Parameters<f64>;
 
 impl Values {
-    /// Returns the values in the literature and the sources of the transports, before any fit.
+    /// Returns the values before any fit, taken from the literature and the source code of the
+    /// transports.
     pub(crate) fn theory(profile: &Profile) -> Self {
         Self {
-            // An Ed25519 signature and an X25519MLKEM768 key exchange on either side, and waking
-            // two processes.
+            // The time of an Ed25519 signature and an X25519MLKEM768 key exchange at each end, and
+            // of waking two processes.
             setup_s: 2e-3,
-            // 1,448 bytes of payload in packets of 1,500 bytes.
+            // Packets of 1,500 bytes carry 1,448 bytes of payload.
             rate_share: 0.96,
-            // docs/performance.md: AES-GCM and two copies at 3 to 4 Gbit/s.
+            // AES-GCM and two copies run at 3 to 4 Gbit/s (docs/performance.md).
             byte_s: 2.3e-9,
             loss: match profile.throughput {
                 Throughput::Model => 0.05,
@@ -153,7 +154,7 @@ impl<T: Copy> Parameters<T> {
 }
 
 impl Fitted {
-    /// Returns the theory of a profile.
+    /// Returns the parameters of the theory for a profile, with `sigma` as the standard deviation.
     fn theory(profile: &Profile, sigma: f64) -> Self {
         Self {
             parameters: Values::theory(profile).map(|value| Estimate {
@@ -180,13 +181,13 @@ impl Model {
     /// Returns the built-in model.
     #[must_use]
     pub fn shipped() -> &'static Self {
-        // A test reads it. If it were not valid, the theory would replace it.
+        // A test parses this file, so the fallback to the theory is never used.
         static SHIPPED: LazyLock<Model> =
             LazyLock::new(|| Model::from_json(DEFAULT, "").unwrap_or_else(|_| Model::theory()));
         &SHIPPED
     }
 
-    /// Returns the theory, with parameters from the literature and without a fit.
+    /// Returns a model without fits. It predicts with parameters from the literature.
     #[must_use]
     pub fn theory() -> Self {
         let runs = RunSet {
@@ -196,10 +197,11 @@ impl Model {
         Self::new(runs, BTreeMap::new())
     }
 
-    /// Returns the fit of a transport with this profile: with these settings, or with others and
-    /// the same method to find the rate, or the theory.
+    /// Returns the parameters for a transport. They come from the fit of the same transport and
+    /// settings, else from a fit with other settings but the same way to find the rate, else from
+    /// the theory.
     pub(crate) fn fitted(&self, spec: &Spec, profile: &Profile) -> Fitted {
-        // The law of plain `tcp` depends on the kernel's congestion control.
+        // The model of plain `tcp` depends on the kernel's default congestion control.
         let follows = |known: &Spec| known.profile_under(None).throughput == profile.throughput;
         let exact = self.transports.get(spec).filter(|_| follows(spec));
         let is_named = |known: &Spec| known.name() == spec.name();
@@ -217,10 +219,10 @@ impl Model {
         })
     }
 
-    /// Parses and checks the JSON of [`to_json`](Self::to_json).
+    /// Parses and checks the JSON that [`to_json`](Self::to_json) returns.
     ///
     /// # Errors
-    /// [`SelectError::Content`], which names `origin`.
+    /// [`SelectError::Content`] if the model is not valid. The error contains `origin`.
     pub fn from_json(text: &str, origin: &str) -> Result<Self, SelectError> {
         parsed(text, origin, Self::validate)
     }
@@ -256,7 +258,8 @@ impl Model {
     /// Reads a model from a file.
     ///
     /// # Errors
-    /// [`SelectError::File`] or [`SelectError::Content`].
+    /// [`SelectError::File`] if the file cannot be read; [`SelectError::Content`] if it is not
+    /// valid.
     pub fn load(path: &Path) -> Result<Self, SelectError> {
         let mut text = String::new();
         fs::File::open(path)
@@ -268,7 +271,7 @@ impl Model {
     /// Writes the model to a file.
     ///
     /// # Errors
-    /// [`SelectError::File`].
+    /// [`SelectError::File`] if the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), SelectError> {
         fs::write(path, self.to_json()).map_err(|error| SelectError::file(path, error))
     }

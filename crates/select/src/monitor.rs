@@ -5,16 +5,16 @@ use std::time::Duration;
 use transpute_transport::PathSample;
 use transpute_units::{Bandwidth, KnownPath, Loss};
 
-/// Fraction of the initial rate at or below which the path counts as worse.
+/// The path counts as worse if its rate is at most this fraction of the initial rate.
 const WORSE_RATE: f64 = 0.5;
 
-/// Monitors the path of a connection. It gets the link's figures during runs and at their end, and
-/// keeps the last measurement.
+/// Detects when the path of a connection becomes worse. The caller passes samples of the link
+/// during runs and at their end; the monitor keeps the last measurement.
 #[derive(Clone, Debug, Default)]
 pub struct PathMonitor {
     chosen_by: KnownPath,
     last: KnownPath,
-    /// The highest rate of the current run.
+    /// The highest rate measured in the current run.
     run_rate: Option<Bandwidth>,
     /// Counters of the link at the end of the last run: bytes without retransmissions, packets sent
     /// and lost.
@@ -23,8 +23,8 @@ pub struct PathMonitor {
 }
 
 impl PathMonitor {
-    /// Starts with the path for which the transport was chosen. For properties that were unknown
-    /// then, the first measurement is used.
+    /// Returns a monitor that compares with `chosen_by`, the path for which the transport was
+    /// chosen. For properties that `chosen_by` lacks, it compares with the first measurement.
     #[must_use]
     pub fn new(chosen_by: KnownPath) -> Self {
         Self {
@@ -33,9 +33,9 @@ impl PathMonitor {
         }
     }
 
-    /// Takes the link's figures during a run: round-trip time and rate. At the end of a run, the
-    /// program usually limits the rate. A rate counts only if the path limited it, and not the
-    /// program.
+    /// Records the round-trip time and the rate from a sample taken during a run. A rate counts
+    /// only if the path limited it, and not the application. At the end of a run, the application
+    /// usually limits it.
     pub fn look_at_rate(&mut self, sample: &PathSample) {
         self.last.rtt = sample.least_rtt().or(self.last.rtt);
         if let (Some(rate), Some(false)) = (sample.delivery_rate, sample.delivery_rate_app_limited)
@@ -45,11 +45,11 @@ impl PathMonitor {
         }
     }
 
-    /// Takes the link's figures at the end of a run, `elapsed` after the end of the previous run.
+    /// Records a sample taken at the end of a run, `elapsed` after the end of the previous run.
     ///
-    /// The rate of the run is the highest in it, as in BBR: a single sample, such as that of a
-    /// retransmission, may be far below the path's rate. It is at least the rate of the transferred
-    /// bytes. Packets count since the previous end.
+    /// The rate of a run is the highest of its samples, as in BBR. A single sample, such as that of
+    /// a retransmission, may be far below the path's rate. The average rate of the transferred
+    /// bytes is used if it is higher. Lost packets are counted from the end of the previous run.
     pub fn look(&mut self, sample: &PathSample, elapsed: Duration) {
         self.look_at_rate(sample);
         let carried = (sample.wire_bytes_sent)
@@ -60,7 +60,7 @@ impl PathMonitor {
             self.last.to_peer.rate = Some(rate.max(goodput));
         }
         self.carried = carried.unwrap_or(0);
-        // TCP counts retransmissions instead of losses.
+        // For TCP, the sample has retransmissions instead of losses.
         let lost = match (sample.packets_lost, sample.retransmits) {
             (Some(lost), _) => Some(lost.saturating_sub(sample.spurious_losses.unwrap_or(0))),
             (None, retransmits) => retransmits,
@@ -89,7 +89,7 @@ impl PathMonitor {
         self.last.or(self.chosen_by)
     }
 
-    /// Returns a text that describes in which way the path has become worse; `None` if it has not.
+    /// Returns a text that describes how the path has become worse, or `None` if it has not.
     #[must_use]
     pub fn worse(&self) -> Option<String> {
         let (then, now) = (self.chosen_by.to_peer, self.last.to_peer);

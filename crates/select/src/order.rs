@@ -1,17 +1,18 @@
 //! Orders of transports by their design, for choosers that predict no times.
 //!
-//! Each order compares properties of the [`Profile`], the most important one first. A transport
-//! without a profile comes last.
+//! Each function returns a sort key; the transport with the smallest key is the best. The keys
+//! compare properties of the [`Profile`], the most important one first. A transport without a
+//! profile comes last.
 
 use transpute_transport::Profile;
 
 use crate::Spec;
 
-/// Number of distinguished values of a property. Larger values count as the largest.
+/// Number of distinct values of a property. All larger values are treated as equal.
 const BASE: u8 = 4;
 
-/// Orders by processor time: one connection before several, the kernel before UDP, and transports
-/// that probe the path last.
+/// Orders by processor time: one connection before several, kernel TCP before UDP, and last the
+/// transports that probe the path.
 pub(crate) fn by_processor_time(spec: &Spec) -> f64 {
     order(spec, |profile| {
         [
@@ -22,9 +23,9 @@ pub(crate) fn by_processor_time(spec: &Spec) -> f64 {
     })
 }
 
-/// Orders by the time until the full rate is reached: transports whose set-up measures the rate
-/// first, then by round trips of the set-up. Of equal ones, several connections are before one if
-/// `several_first`, and after it otherwise.
+/// Orders by the time until the full rate is reached. Transports whose set-up measures the rate
+/// come first. The others are ordered by the round trips of their set-up. Among equal ones, several
+/// connections come before one if `several_first` is true, and after it otherwise.
 pub(crate) fn by_start(spec: &Spec, several_first: bool) -> f64 {
     order(spec, |profile| {
         [
@@ -35,7 +36,8 @@ pub(crate) fn by_start(spec: &Spec, several_first: bool) -> f64 {
     })
 }
 
-/// Orders like [`by_start`] with several connections last, after the transports without repair.
+/// Puts transports that do not repair losses first. The others are ordered by [`by_start`], with
+/// several connections after one.
 pub(crate) fn without_repair_first(spec: &Spec) -> f64 {
     match spec.profile() {
         Some(profile) if !profile.repairs_losses => -1.0,
@@ -54,15 +56,15 @@ pub(crate) fn tcp_first(spec: &Spec) -> f64 {
     })
 }
 
-/// Returns a number that sorts like these properties. Unknown transports, and those without repair,
-/// come last.
+/// Combines the properties to one sort key, the first property as the most significant digit.
+/// Unknown transports, and those that do not repair losses, come last.
 fn order<const N: usize>(spec: &Spec, properties: impl Fn(&Profile) -> [u8; N]) -> f64 {
     let profile = spec.profile().filter(|profile| profile.repairs_losses);
     let digits = profile.map_or([BASE; N], properties);
     let all = digits.into_iter().fold(0.0, |number, digit| {
         number * f64::from(BASE) + f64::from(digit.min(BASE))
     });
-    // Unknown transports are placed after the largest digits of known ones.
+    // The key of unknown transports is larger than all keys of known ones.
     match profile {
         Some(_) => all,
         None => all + 1.0,

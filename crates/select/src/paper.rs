@@ -1,4 +1,4 @@
-//! The rules of the paper.
+//! The rules of the paper transputation-2020 for choosing a transport.
 
 use crate::{
     Candidate, Chooser, Loss, PathEstimate, Prediction, Ranked, Spec, Workload, order,
@@ -6,23 +6,23 @@ use crate::{
     predict::{self, kernel_window},
 };
 
-/// Loss from which "reliability should be taken care of in the user space" (transputation-2020,
-/// section 4.1: "TCP performs poorly during packet loss events, even when very few packets are
-/// lost, say 1%").
+/// Minimum loss probability at which "reliability should be taken care of in the user space"
+/// (transputation-2020, section 4.1: "TCP performs poorly during packet loss events, even when very
+/// few packets are lost, say 1%").
 const MIN_USER_SPACE_LOSS: f64 = 0.01;
 
-/// Maximum number of round trips of the application that count as "a small number of interactions".
+/// Maximum number of the application's round trips that count as "a small number of interactions".
 const MAX_FEW_INTERACTIONS: f64 = 10.0;
 
-/// Section 4.1 of transputation-2020, applied to the available transports, as quoted in
-/// docs/selection.md ("The paper's rules").
+/// Chooses by section 4.1 of transputation-2020, which docs/selection.md quotes ("The paper's
+/// rules").
 ///
-/// Unknown properties of the path count as their most likely value. Transports without a profile
+/// For an unknown property of the path, the most likely value is used. Transports without a profile
 /// come last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PaperRules;
 
-/// An order of transports, smallest first.
+/// Returns a sort key of a transport; the smallest key is the best.
 type Order = fn(&Spec) -> f64;
 
 const USER_SPACE: Order = |spec| order::by_start(spec, true);
@@ -34,7 +34,7 @@ impl PaperRules {
         let rtt = path.rtt.as_secs_f64();
         let seen = |loss: Option<Loss>| loss.map_or(0.0, Loss::fraction);
         let loss = seen(path.up.known.loss).max(seen(path.down.known.loss));
-        // The direction with more bytes decides.
+        // The rules apply to the direction with more bytes.
         let (volume, busier) = workload.busier(path);
         let window = kernel_window(path);
         let time = predict::rate(busier, path.rtt).seconds_to_send(window);

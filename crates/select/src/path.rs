@@ -22,11 +22,11 @@ pub const MIN_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e2);
 /// The properties of a path with their uncertainty. For an unknown property, the model assumes a
 /// typical value with a wide uncertainty.
 ///
-/// *Up* is the direction from the connecting party to the listening one.
+/// *Up* is the direction from the connector to the listener.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub struct PathEstimate {
-    /// The shortest round-trip time.
+    /// The minimum round-trip time.
     pub rtt: Duration,
     /// The mean deviation of round-trip times.
     pub jitter: Option<Duration>,
@@ -34,11 +34,11 @@ pub struct PathEstimate {
     pub up: DirectionEstimate,
     /// The direction from listener to connector.
     pub down: DirectionEstimate,
-    /// UDP passes, is blocked, or is unknown.
+    /// Whether UDP packets pass between the parties.
     pub udp: UdpStatus,
     /// The largest IP packet that passes, in bytes.
     pub mtu: Option<u32>,
-    /// Limits of the kernel's TCP.
+    /// Limits and settings of the kernel's TCP.
     pub kernel: Kernel,
     /// The origin of the estimate.
     pub source: Source,
@@ -49,21 +49,21 @@ pub struct PathEstimate {
 pub struct DirectionEstimate {
     /// Rate, loss and queue.
     pub known: KnownDirection,
-    /// Standard error of the rate, as a fraction of it.
+    /// Standard error of the rate, as a fraction of the rate.
     pub rate_error: f64,
-    /// The path may be faster: the probe did not fill it.
+    /// The rate is a lower bound, because the probe did not use the whole capacity of the path.
     pub is_lower_bound: bool,
 }
 
-/// UDP between the two parties.
+/// Whether UDP packets pass between the two parties.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UdpStatus {
     /// Packets arrived in both directions.
     Passes,
-    /// No packet arrived within the time for it.
+    /// No packet arrived before the timeout.
     Blocked,
-    /// It was not tried, or an answer is still due.
+    /// UDP was not tried, or an answer can still arrive.
     #[default]
     Unknown,
 }
@@ -72,11 +72,11 @@ pub enum UdpStatus {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct Kernel {
-    /// Maximum send buffer: the third figure of `net.ipv4.tcp_wmem`, in bytes.
+    /// Maximum send buffer in bytes: the third value of `net.ipv4.tcp_wmem`.
     pub send_ceiling: Option<f64>,
-    /// Maximum receive buffer of the peer: the third figure of its `net.ipv4.tcp_rmem`, in bytes.
+    /// Maximum receive buffer of the peer in bytes: the third value of its `net.ipv4.tcp_rmem`.
     pub receive_ceiling: Option<f64>,
-    /// The default congestion control.
+    /// The default congestion control of TCP connections.
     pub congestion_control: Option<String>,
     /// Congestion controls that a connection may set.
     pub available: Vec<String>,
@@ -86,17 +86,17 @@ pub struct Kernel {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// A probe of this connection.
+    /// A probe measured the path.
     Measured,
-    /// The settings of an emulated path.
+    /// The path is emulated, and its settings are known.
     Emulated,
-    /// The user.
+    /// The user gave the properties.
     #[default]
     Given,
 }
 
 impl PathEstimate {
-    /// Makes an estimate of the shortest round-trip time alone, in seconds.
+    /// Returns an estimate that has only the minimum round-trip time. `seconds` is this time.
     ///
     /// # Errors
     /// [`SelectError::Number`] unless it is between 0 and 120 seconds.
@@ -109,17 +109,18 @@ impl PathEstimate {
         })
     }
 
-    /// Reads and checks the JSON that this serializes to.
+    /// Parses and checks the JSON that this type serializes to.
     ///
     /// # Errors
-    /// [`SelectError::Content`], which names `origin`.
+    /// [`SelectError::Content`] if the estimate is not valid. The error contains `origin`.
     pub fn from_json(text: &str, origin: &str) -> Result<Self, SelectError> {
         let fields = parsed(text, origin, Fields::validate)?;
         Ok(fields.into_estimate())
     }
 
-    /// Checks every number. The fields are public, so a caller that uses an estimate of a peer or a
-    /// user checks it first; the choosers and the model do.
+    /// Checks that every number is in its range. The fields are public, so they may come from a
+    /// peer or a user without a check. The choosers and the model call this before they use an
+    /// estimate.
     ///
     /// # Errors
     /// [`SelectError::Number`], which names the field.
@@ -136,7 +137,7 @@ impl PathEstimate {
         self.kernel.validate()
     }
 
-    /// Returns the path as the connecting party sees it.
+    /// Returns the path from the view of the connector, without uncertainties.
     #[must_use]
     pub fn known(&self) -> KnownPath {
         KnownPath {
@@ -146,7 +147,7 @@ impl PathEstimate {
         }
     }
 
-    /// Returns the path without rates that are lower bounds only.
+    /// Returns the same as [`known`](Self::known), without rates that are only lower bounds.
     #[must_use]
     pub fn known_exactly(&self) -> KnownPath {
         KnownPath {
@@ -166,7 +167,7 @@ impl DirectionEstimate {
     }
 }
 
-/// A direction without uncertainty.
+/// Returns an estimate whose rate has no error.
 impl From<KnownDirection> for DirectionEstimate {
     fn from(known: KnownDirection) -> Self {
         Self {
@@ -229,7 +230,7 @@ impl fmt::Display for DirectionEstimate {
         let [loss, low, high] = [loss.fraction(), low, high].map(|it| Short(it * 100.0));
         match loss.0 > 0.0 {
             true => write!(f, ", loss {loss:.2} % ({low:.2} to {high:.2} %)"),
-            // The loss is known rather than counted: an emulated path.
+            // The loss of an emulated path is known exactly, not counted.
             false if high.0 < 1e-4 => f.write_str(", no loss"),
             false => write!(f, ", loss below {high:.2} %"),
         }
@@ -265,7 +266,7 @@ impl fmt::Display for Short {
         };
         let decimals = (digits - 1 - magnitude).max(0) as usize;
         let text = format!("{:.*}", decimals, self.0);
-        // 2.00 becomes 2, but 200 stays 200.
+        // Trailing zeros after the decimal point are removed: 2.00 becomes 2, but 200 stays 200.
         let text = match text.contains('.') {
             true => text.trim_end_matches('0').trim_end_matches('.'),
             false => &text,

@@ -1,9 +1,10 @@
 //! The predicted time of a workload over a transport, and its parts.
 //!
-//! `T = set-up + round trips + serial computing + |carrying, computing|`. This follows Rebane, *A
-//! feasibility analysis of secure multiparty computation deployments*, 2012, section 5. Its `T =
-//! f(ping) + bytes / g(bandwidth)` is derived here from the profile of the transport. `|x, y|` is
-//! `sqrt(x² + y²)`: carrying and computing overlap, except if they take about the same time.
+//! `T = set-up + round trips + serial computing + |transfer, computing|`. This follows Rebane, *A
+//! feasibility analysis of secure multiparty computation deployments*, 2012, section 5. There, `T =
+//! f(ping) + bytes / g(bandwidth)`. Here, `f` and `g` follow from the profile of the transport.
+//! `|x, y|` is `sqrt(x² + y²)`: transfer and computing overlap, but not perfectly if they take
+//! about the same time.
 
 use std::time::Duration;
 
@@ -17,27 +18,30 @@ use crate::{
     model::Values,
 };
 
-/// Assumed rate of an unmeasured path: gigabit Ethernet within a LAN, and otherwise the median of
-/// the wide-area cells in docs/results/selection.
+/// Assumed rate of an unmeasured path within a LAN: gigabit Ethernet. The rate assumed for other
+/// paths is the median of the wide-area cells in docs/results/selection.
 const UNKNOWN_RATE_LAN: Bandwidth = Bandwidth::from_megabits_per_second(1000.0);
 const UNKNOWN_RATE: Bandwidth = Bandwidth::from_megabits_per_second(200.0);
 
-/// Standard deviation of the logarithm of an unknown rate: 95 % of the paths within a factor of 10.
+/// Standard deviation of the logarithm of an unknown rate: 95 % of the paths are within a factor of
+/// 10 of the assumed rate.
 const UNKNOWN_RATE_SIGMA: f64 = 1.15;
 
-/// Typical factor by which a path is faster than the rate of a train that did not fill it.
+/// Typical ratio of a path's rate to the rate of a probe train that did not fill the path.
 const LOWER_BOUND_FACTOR: f64 = 1.5;
 
-/// Minimum of an assumed queue, in bytes. Longer paths have one bandwidth-delay product.
+/// Minimum assumed length of an unknown queue, in bytes. The assumed length is one bandwidth-delay
+/// product where that is larger.
 const DEFAULT_QUEUE: f64 = 262_144.0;
 
-/// Assumed limits on the buffers of a TCP connection, in bytes: the defaults of Linux (`tcp_wmem`,
+/// Assumed maximum buffers of a TCP connection, in bytes: the defaults of Linux (`tcp_wmem`,
 /// `tcp_rmem`).
 const DEFAULT_SEND_BUFFER: f64 = 4_194_304.0;
 const DEFAULT_RECEIVE_BUFFER: f64 = 6_291_456.0;
 
-/// Prior of a loss estimate, in packets. The ratio of 2 in 10,000 is that of an ordinary path. The
-/// number of packets is that of a train with equal weight.
+/// Prior of a loss estimate: numbers of lost and sent packets that are added to the counted ones.
+/// The ratio, 2 in 10,000, is typical of a path. The number of sent packets determines the weight:
+/// a probe train of that length has the same weight as the prior.
 const PRIOR_LOST: f64 = 0.02;
 const PRIOR_SENT: f64 = 100.0;
 
@@ -46,29 +50,29 @@ const PRIOR_SENT: f64 = 100.0;
 pub struct Prediction {
     /// Time from the first packet of the set-up to the output, in seconds.
     pub seconds: f64,
-    /// Standard deviation of the logarithm of the time, from errors of the model and of the
-    /// measured rate.
+    /// Standard deviation of the logarithm of the time, which combines the errors of the model and
+    /// of the measured rate.
     pub sigma: f64,
     /// The parts of the time.
     pub parts: TimeParts,
-    /// The bottleneck in the decisive direction.
+    /// The component that limits the time.
     pub bound: Bound,
 }
 
-/// Parts of a predicted time, in seconds; their sum is the whole.
+/// The parts of a predicted time, in seconds. Their sum is the predicted time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimeParts {
     /// Time until the link is established.
     pub setup_s: f64,
-    /// Round trips of the protocol.
+    /// Time of the protocol's round trips.
     pub rounds_s: f64,
-    /// Additional time until the rate of the path is reached.
+    /// Additional time at the start, until the full rate is reached.
     pub growth_s: f64,
-    /// The bytes at the rate that is reached.
+    /// Time to send the bytes at the full rate.
     pub transfer_s: f64,
     /// Additional time because of losses.
     pub loss_s: f64,
-    /// Computing that does not overlap.
+    /// Computing time that does not overlap with the transfer.
     pub compute_s: f64,
 }
 
@@ -99,7 +103,8 @@ impl Model {
         let values = fitted.parameters.map(|estimate| estimate.value);
         let (parts, bound) = parts(&profile, &values, &both_ways(path), workload);
         let seconds = parts.total();
-        // An error of the rate by a factor changes the transfer time by that factor.
+        // The transfer time is inversely proportional to the rate, so their relative errors are
+        // equal.
         let carried = parts.transfer_s / seconds.max(f64::MIN_POSITIVE);
         let (_, busier) = workload.busier(path);
         Ok(Prediction {
@@ -119,7 +124,8 @@ impl TimeParts {
     }
 }
 
-/// Returns both directions of a path, up first, with assumptions for unknown properties.
+/// Returns the conditions of both directions of a path, first up, then down. Unknown properties
+/// have their assumed values.
 pub(crate) fn both_ways(path: &PathEstimate) -> [Conditions; 2] {
     [&path.up, &path.down].map(|direction| {
         let rate = rate(direction, path.rtt);
@@ -136,7 +142,7 @@ pub(crate) fn both_ways(path: &PathEstimate) -> [Conditions; 2] {
     })
 }
 
-/// Returns the rate of a direction.
+/// Returns the rate of a direction, or the assumed rate if it is unknown.
 pub(crate) fn rate(direction: &DirectionEstimate, rtt: Duration) -> Bandwidth {
     match direction.known.rate {
         Some(rate) if direction.is_lower_bound => rate * LOWER_BOUND_FACTOR,
@@ -158,14 +164,15 @@ fn loss(loss: Option<Loss>) -> f64 {
     (counted(Loss::lost) + PRIOR_LOST) / (counted(Loss::sent) + PRIOR_SENT)
 }
 
-/// Returns the smaller of both ends' limits on the bytes that one TCP connection has in flight.
+/// Returns the maximum number of bytes in flight of one TCP connection: the smaller of the limits
+/// of both ends.
 pub(crate) fn kernel_window(path: &PathEstimate) -> f64 {
     let send = path.kernel.send_ceiling.unwrap_or(DEFAULT_SEND_BUFFER);
     let receive = (path.kernel.receive_ceiling).unwrap_or(DEFAULT_RECEIVE_BUFFER);
     send.min(receive)
 }
 
-/// Returns the parts of the time, and the bottleneck.
+/// Returns the parts of the predicted time, and the bottleneck.
 pub(crate) fn parts(
     profile: &Profile,
     values: &Values,
@@ -182,15 +189,16 @@ pub(crate) fn parts(
     let rtt = path[0].rtt;
     let tables = carry(to_evaluator, work.garbler_bytes);
     let requests = carry(to_garbler, work.evaluator_bytes);
-    // Answers wait for the requests, and are then sent at the rate that the tables have reached.
+    // The garbler's late bytes wait for the evaluator's requests. By then, the transfer of the
+    // tables has reached its final rate.
     let late = match work.garbler_bytes {
         0 => 0.0,
         all => tables.transfer * (work.garbler_late_bytes as f64 / all as f64),
     };
     let first = workload.first_table();
     let waiting = (workload.round_trips() - first).max(0.0) * rtt;
-    // From the first table on: the tables, or the labels after a further round trip, whichever
-    // takes longer.
+    // After the first table, the time is that of the tables, or of a further round trip and the
+    // late bytes, whichever is longer.
     let labels = TransferTime {
         transfer: requests.transfer + late,
         ..requests

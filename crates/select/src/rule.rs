@@ -1,4 +1,4 @@
-//! The default chooser: the rule in docs/selection.md, which also compares it with the model.
+//! The default chooser. docs/selection.md describes its rule and compares it with the model.
 
 use transpute_units::PathClass;
 
@@ -6,21 +6,21 @@ use crate::{
     Candidate, Chooser, PathEstimate, Prediction, Ranked, Spec, Workload, order, path::Seconds,
 };
 
-/// Within a LAN, work with at most this many bytes in both directions together uses TCP.
+/// Maximum number of bytes in both directions together for which TCP is chosen within a LAN.
 ///
-/// Measured: the best of 0.05, 0.2, 0.5, 1.5 and 4 MB on the `fit` cells of docs/results/selection
-/// below 5 ms.
+/// Measured: of 0.05, 0.2, 0.5, 1.5 and 4 MB, this value gives the best choices in the `fit` cells
+/// of docs/results/selection with a round-trip time below 5 ms.
 const MAX_LAN_TCP_BYTES: u64 = 1_500_000;
 
 /// A chooser by the class of the path, UDP, and the number of bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rule;
 
-/// An order of transports, smallest first.
+/// Returns a sort key of a transport; the smallest key is the best.
 type Order = fn(&Spec) -> f64;
 
 impl Rule {
-    /// Returns the order of the transports, and the reason.
+    /// Returns the order of the transports for this path and workload, and the reason for it.
     fn order(path: &PathEstimate, work: &Workload) -> (Order, &'static str) {
         let is_little = work.bytes_up().saturating_add(work.bytes_down()) <= MAX_LAN_TCP_BYTES;
         match PathClass::of(path.rtt) {

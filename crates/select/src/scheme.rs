@@ -1,4 +1,5 @@
-//! The choice of the fastest garbling scheme on a path: fewer bytes, or less computing.
+//! Chooses the fastest garbling scheme for a path: one with fewer bytes, or one with less
+//! computing.
 
 use std::{fmt, time::Duration};
 
@@ -11,16 +12,16 @@ pub struct SchemeCost {
     pub name: &'static str,
     /// Bytes of tables per AND gate.
     pub and_bytes: f64,
-    /// Seconds per AND gate on one core, for garbling, which is slower than evaluating.
+    /// Time to garble an AND gate on one core, in seconds. Evaluating is faster.
     pub and_s: f64,
 }
 
 impl SchemeCost {
     /// The schemes with free XOR on a typical machine: one core of a server of 2023 with VAES-512,
-    /// one instance of MinCut (10^6 AND gates) at a time. Bytes follow from the schemes
-    /// (docs/protocol.md, "Tables"). Seconds are measured: `cargo bench -p transpute-benches
+    /// and one instance of MinCut (10^6 AND gates) at a time. Bytes follow from the schemes
+    /// (docs/protocol.md, "Tables"). Times are measured with `cargo bench -p transpute-benches
     /// --bench garbling -- mincut` (docs/performance.md: 69, 84 and 42 million AND gates per
-    /// second). Only their ratios to the path's rate matter.
+    /// second). Only the ratio of computing time to transfer time matters.
     pub const TYPICAL: [Self; 3] = [
         Self::of("half-gates", 32.0, 14.5e-9),
         Self::of("fixed-key", 32.0, 11.9e-9),
@@ -42,29 +43,30 @@ impl SchemeCost {
     }
 }
 
-/// Rates below one byte per second count as unknown.
+/// A rate below this one is treated as unknown.
 const MIN_RATE: Bandwidth = Bandwidth::from_bytes_per_second(1.0);
 
-/// A scheme, with the time of its tables.
+/// A scheme, with the predicted time of its tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SchemeTime {
     /// The scheme's name.
     pub name: &'static str,
     /// Time to garble or to transfer the tables of all AND gates, whichever is longer.
     pub seconds: f64,
-    /// The transfer takes longer.
+    /// The transfer of the tables takes longer than garbling them.
     pub is_limited_by_bytes: bool,
 }
 
-/// The chosen scheme, with the reason. [`Display`](fmt::Display) explains it.
+/// The chosen scheme. [`Display`](fmt::Display) explains the choice in a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchemeChoice {
     /// All allowed schemes, the fastest first.
     pub ranking: Vec<SchemeTime>,
-    /// The rate of the path. `None` if the rate is unknown and both parties run on one host
-    /// ([`PathClass::SameHost`]). It is then not used.
+    /// The rate of the path that was used for the comparison. It is `None` if the rate is unknown
+    /// and both parties run on one host ([`PathClass::SameHost`]). The transfer time is then
+    /// ignored.
     pub rate: Option<Bandwidth>,
-    /// The rate was known. Otherwise it is [`Bandwidth::ASSUMED`].
+    /// The rate was known. If it is false, `rate` is [`Bandwidth::ASSUMED`] or `None`.
     pub is_rate_known: bool,
 }
 
@@ -72,13 +74,13 @@ impl SchemeChoice {
     /// Returns the chosen scheme.
     #[must_use]
     pub fn chosen(&self) -> &SchemeTime {
-        // There is at least one: `choose_scheme` returns `None` for an empty list.
+        // The ranking is not empty: `choose_scheme` returns `None` for an empty list.
         &self.ranking[0]
     }
 }
 
-/// Chooses among `costs` the scheme whose tables are garbled and transferred first; of two equal
-/// ones, the first. `None` for an empty list.
+/// Chooses the scheme of `costs` that garbles and transfers its tables in the shortest time. If two
+/// are equal, the first one is chosen. Returns `None` if `costs` is empty.
 ///
 /// `rate` is the rate of the path from the garbler to the evaluator. Garbling, sending and
 /// evaluating overlap, so the slowest of them determines the time: `max(bytes / rate, computing)`.

@@ -16,15 +16,15 @@ use transpute_transport::{
 
 use crate::SelectError;
 
-/// Maximum length of a name with settings.
+/// Maximum length of a transport's name with settings, in characters.
 const MAX_LEN: usize = 100;
 
-/// A transport's name with its settings, such as `tcp:cc=bbr`, and its profile. Settings are kept
-/// in order as texts, so that equal ones compare equal; `+` separates them as well as a comma.
+/// A transport's name with its settings, such as `tcp:cc=bbr`, and its profile. Settings keep their
+/// order and are stored as text, so that equal ones compare equal. They are separated by a comma or
+/// by `+`.
 ///
-/// A [parsed](str::parse) text gets the profile of the built-in transport of that name.
-/// [`in_registry`](Self::in_registry) finds those of other transports. Comparisons ignore the
-/// profile.
+/// A [parsed](str::parse) text gets the profile of the built-in transport with that name. Use
+/// [`in_registry`](Self::in_registry) for other transports. Comparisons ignore the profile.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Spec {
@@ -33,11 +33,12 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Parses a name with settings, and finds the profile of the transport in a registry. A
-    /// transport without a profile is predicted like one TCP connection, with a wide uncertainty.
+    /// Parses a name with settings, and finds the profile of the transport in a registry. If the
+    /// transport has no profile, its time is predicted like that of one TCP connection, with a wide
+    /// uncertainty.
     ///
     /// # Errors
-    /// [`SelectError::Transport`].
+    /// [`SelectError::Transport`] if `text` is not a valid name with settings.
     pub fn in_registry(text: &str, registry: &Registry) -> Result<Self, SelectError> {
         let (name, settings) = name_and_settings(text);
         let is_word = |word: &str| {
@@ -60,7 +61,7 @@ impl Spec {
         }
     }
 
-    /// Returns the profile of the transport with its settings; `None` if it is unknown.
+    /// Returns the profile of the transport with its settings, or `None` if it has no profile.
     #[must_use]
     pub fn profile(&self) -> Option<&Profile> {
         self.profile.as_ref()
@@ -78,7 +79,7 @@ impl Spec {
         &self.text
     }
 
-    /// Returns the value of a setting.
+    /// Returns the value of the setting `key`, or `None` if it is not set.
     #[must_use]
     pub fn setting(&self, key: &str) -> Option<&str> {
         let (_, settings) = name_and_settings(&self.text);
@@ -86,9 +87,9 @@ impl Spec {
         pairs.find_map(|(known, value)| (known == key).then_some(value))
     }
 
-    /// Returns the transport with its effective congestion control. Cubic is left out, and others
-    /// are written out. With bbr as the kernel's default, `tcp` is the same as `tcp:cc=bbr`, and
-    /// `tcp:cc=cubic` is the same as `tcp` elsewhere.
+    /// Returns the transport with its effective congestion control: cubic is omitted, and any other
+    /// is written out. If the kernel's default is bbr, `tcp` becomes `tcp:cc=bbr`. On any kernel,
+    /// `tcp:cc=cubic` becomes `tcp`.
     pub(crate) fn in_effect(&self, default_control: Option<&str>) -> Self {
         let Some(Throughput::Kernel(control)) = self.profile.map(|profile| profile.throughput)
         else {
@@ -112,15 +113,16 @@ impl Spec {
         }
     }
 
-    /// Returns whether losses shrink its congestion window. `default_control` is the default
-    /// congestion control of TCP connections.
+    /// Returns whether the transport reduces its congestion window at losses. `default_control` is
+    /// the kernel's default congestion control of TCP connections.
     #[must_use]
     pub fn slows_at_losses(&self, default_control: Option<&str>) -> bool {
         self.profile_under(default_control).throughput == Throughput::Window
     }
 
-    /// Returns the profile, or that of an unknown transport, with the effective congestion control.
-    /// `default_control` is the default congestion control of TCP connections.
+    /// Returns the profile with the effective congestion control. A transport without a profile
+    /// gets the profile of an unknown transport. `default_control` is the kernel's default
+    /// congestion control of TCP connections.
     pub(crate) fn profile_under(&self, default_control: Option<&str>) -> Profile {
         let mut profile = self.profile.unwrap_or_default();
         profile.throughput = profile.throughput.resolve(default_control);

@@ -1,13 +1,13 @@
-//! The workload of a computation.
+//! The workload of a computation: its bytes, flights and processor time.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{DirectionEstimate, PathEstimate, SelectError, error::checked};
 
-/// Maximum number of bytes, more than any run has.
+/// Maximum accepted number of bytes, far above that of any run.
 const MAX_BYTES: f64 = 1e18;
 
-/// The end of a connection at which a party is.
+/// One end of a connection.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
@@ -20,8 +20,8 @@ pub enum End {
 /// The traffic, flights and processor time of a run of the two-party protocol. Times are in
 /// seconds.
 ///
-/// Time starts when the connector's link is established. A listener's link is established half a
-/// round trip later, so the listener sends and answers that much later.
+/// The time starts when the connector's link is established. The listener's link is established
+/// half a round trip later, so the listener can send only from then on.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Workload {
     /// The garbler's end.
@@ -29,8 +29,8 @@ pub struct Workload {
     /// Bytes of protocol frames from garbler to evaluator: tables, answers of oblivious transfer,
     /// labels, decoding information.
     pub garbler_bytes: u64,
-    /// Part of these that cannot be sent before the garbler has received a message: answers of
-    /// oblivious transfer, labels and decoding information.
+    /// Number of these bytes that the garbler can send only after it has received a message:
+    /// answers of oblivious transfer, labels and decoding information.
     pub garbler_late_bytes: u64,
     /// Bytes of protocol frames from evaluator to garbler: oblivious transfer, masked outputs.
     pub evaluator_bytes: u64,
@@ -38,7 +38,7 @@ pub struct Workload {
     /// with direct oblivious transfer or none, 3 with an extension (`OtPlan::flights` of
     /// transpute-session).
     pub flights: u32,
-    /// Processor time of one party without overlap: base oblivious transfers.
+    /// Processor time that does not overlap with anything else: that of base oblivious transfers.
     pub serial_s: f64,
     /// Processor time of the garbler that overlaps with sending.
     pub garble_s: f64,
@@ -47,7 +47,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Checks every number. The fields are public; the choosers and the model check them first.
+    /// Checks that every number is in its range. The fields are public, so the choosers and the
+    /// model call this first.
     ///
     /// # Errors
     /// [`SelectError::Number`], which names the field.
@@ -83,7 +84,7 @@ impl Workload {
         Ok(())
     }
 
-    /// Describes a one-way transfer from this end, without computing.
+    /// Returns the workload of a one-way transfer from this end, without computing.
     #[must_use]
     pub fn transfer(from: End, bytes: u64) -> Self {
         Self {
@@ -98,8 +99,9 @@ impl Workload {
         }
     }
 
-    /// Describes `runs` runs of this on one connection, `at_once` of them at a time, each started
-    /// when another ends: a round trip for each that follows another. Serial work is done once.
+    /// Returns the workload of `runs` such runs on one connection, of which `at_once` run at the
+    /// same time. A run that must wait for an earlier one adds a round trip. Serial computing is
+    /// needed only once.
     #[must_use]
     pub fn repeated(&self, runs: u64, at_once: u64) -> Self {
         let runs = runs.max(1);
@@ -134,7 +136,7 @@ impl Workload {
         }
     }
 
-    /// Returns the bytes of the direction with more of them, and that direction of the path.
+    /// Returns the number of bytes in the direction with more bytes, and that direction of `path`.
     pub(crate) fn busier<'a>(&self, path: &'a PathEstimate) -> (u64, &'a DirectionEstimate) {
         let (up, down) = (self.bytes_up(), self.bytes_down());
         match up >= down {
@@ -143,8 +145,8 @@ impl Workload {
         }
     }
 
-    /// Returns the number of round trips from the connector's link to the evaluator's output, if
-    /// bytes and computing took no time.
+    /// Returns the number of round trips from the time when the connector's link is established to
+    /// the evaluator's output, if sending and computing take no time.
     ///
     /// The protocol determines the end that sends the first flight. With an even number of flights
     /// it is the evaluator (its hello is answered with labels and decoding information), with an
@@ -160,7 +162,7 @@ impl Workload {
         f64::from(self.flights) / 2.0 + Self::wait(speaks_first)
     }
 
-    /// Returns the number of round trips after which an end has its link.
+    /// Returns the time until the link of `end` is established, in round trips.
     fn wait(end: End) -> f64 {
         match end {
             End::Connector => 0.0,
@@ -168,8 +170,7 @@ impl Workload {
         }
     }
 
-    /// Returns the number of round trips after which the first table arrives, if it took no time to
-    /// garble.
+    /// Returns the time until the first table arrives, in round trips, if garbling takes no time.
     pub(crate) fn first_table(&self) -> f64 {
         Self::wait(self.garbler) + 0.5
     }

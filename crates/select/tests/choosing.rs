@@ -21,7 +21,7 @@ fn usual() -> Vec<Candidate> {
     candidates(&["tcp", "tcp-striped", "quic", "rudp"])
 }
 
-/// Returns tables to the connector, as a listening garbler sends them.
+/// Returns the workload of a transfer of tables to the connector, sent by a listening garbler.
 fn tables(bytes: u64) -> Workload {
     Workload {
         garbler_late_bytes: bytes / 100,
@@ -84,14 +84,15 @@ fn the_papers_rules_choose_as_its_table_3_and_text_do() {
     };
     let all = ["tcp", "tcp-striped", "quic", "rudp"];
     let winner = |path: &PathEstimate, bytes, names: &[&str]| choose(path, bytes, names).0;
-    // Table 3: AES-128 and SHA-256 over TCP, MinCut over SABUL, on both long paths.
+    // Table 3 of the paper: AES-128 and SHA-256 use TCP, MinCut uses SABUL, on both long paths.
     for rtt in [0.11, 0.3] {
         let wan = path(rtt, 1e9, 0.0);
         assert_eq!(winner(&wan, 211_000, &all), "tcp");
         assert_eq!(winner(&wan, 730_000, &all), "tcp");
         assert_eq!(winner(&wan, 36_000_000, &all), "rudp");
     }
-    // The text: UDP for a full pipe without losses, TCP with some losses, and user space from 1 %.
+    // The paper's text: UDP for a full pipe without losses, TCP with some losses, and a user-space
+    // protocol from a loss of 1 %.
     assert_eq!(
         winner(&path(0.0005, 1e10, 0.0), 1, &["tcp", "udp", "rudp"]),
         "udp"

@@ -5,7 +5,7 @@ mod paths;
 use serde_json::json;
 use transpute_select::{End, FitErrors, MIN_CELLS, Model, Sample, SelectError, Workload, fit};
 
-/// Returns runs with the times of a model, multiplied by a factor that differs between runs.
+/// Returns runs whose times a model predicts, multiplied by a factor that differs between runs.
 fn samples(transport: &str, model: &Model, noise: f64) -> Vec<Sample> {
     let mut samples = Vec::new();
     for rtt in [0.001, 0.01, 0.05, 0.11, 0.3] {
@@ -33,7 +33,7 @@ fn samples(transport: &str, model: &Model, noise: f64) -> Vec<Sample> {
                     transport,
                     is_cut: false,
                     cell: format!("{rtt} {rate} {bytes}"),
-                    // One in four, of every round-trip time, rate and size.
+                    // Every fourth run is held out, at every round-trip time, rate and size.
                     is_held_out: samples.len() % 4 == (samples.len() / 4) % 4,
                 });
             }
@@ -85,7 +85,7 @@ fn a_fit_finds_every_parameter_and_holds_on_unseen_cells() {
             "{name}: {found:?}"
         );
     }
-    // The share of the rate determines most of the runs, so its interval is narrow.
+    // The rate share determines the time of most runs, so its confidence interval is narrow.
     let share = fitted.parameters.rate_share;
     assert!(share.high / share.low < 1.2, "{share:?}");
 }
@@ -97,7 +97,7 @@ fn a_parameter_that_no_run_tells_about_keeps_the_interval_of_the_prior() {
     let model = fit("clean", &clean).unwrap();
     let (_, fitted) = model.transports.first_key_value().unwrap();
     let loss = fitted.parameters.loss;
-    // A factor of two in each direction is one standard deviation.
+    // The prior has a standard deviation of a factor of two in each direction.
     assert!(loss.high / loss.low > 8.0, "{loss:?}");
     assert!(fitted.parameters.doubling_round_trips.is_none());
 }
@@ -125,7 +125,7 @@ fn a_cell_that_was_cut_off_counts_as_no_less_than_that() {
             run.seconds *= 3.0;
         }
     }
-    // The first fit meets the lower bounds.
+    // The earlier fit already predicts times above these lower bounds.
     assert!((slow(&runs) / before - 1.0).abs() < 0.05);
 }
 
@@ -151,7 +151,7 @@ fn a_model_survives_a_file_and_a_damaged_one_is_refused() {
     let file = folder.path().join("model.json");
     Model::shipped().save(&file).unwrap();
     assert_eq!(&Model::load(&file).unwrap(), Model::shipped());
-    // It is the fitted model, not the theory that replaces an invalid one.
+    // The built-in model is the fitted one, not the theory that would replace an invalid file.
     assert!(Model::shipped().transports.len() >= 6);
     let text = Model::shipped().to_json();
     for (from, to) in [

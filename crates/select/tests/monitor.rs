@@ -5,7 +5,7 @@ use std::time::Duration;
 use transpute_select::{Bandwidth, KnownDirection, KnownPath, Loss, PathMonitor};
 use transpute_transport::PathSample;
 
-/// Returns a count of packets.
+/// Returns a count of sent and lost packets.
 fn loss(sent: u64, lost: u64) -> Loss {
     Loss::new(lost, sent).unwrap()
 }
@@ -14,8 +14,8 @@ fn bytes_per_second(rate: f64) -> Option<Bandwidth> {
     Some(Bandwidth::from_bytes_per_second(rate))
 }
 
-/// Returns the figures of a link: a rate in bytes per second with its limit, and the packets sent
-/// and lost so far.
+/// Returns a sample of a link: a rate in bytes per second, whether the application limits it, and
+/// the total numbers of sent and lost packets.
 fn sample(rate: u64, is_app_limited: bool, sent: u64, lost: u64) -> PathSample {
     let mut sample = PathSample::default();
     sample.min_rtt = Some(Duration::from_millis(20));
@@ -38,8 +38,7 @@ fn chosen_by() -> KnownPath {
     }
 }
 
-/// Passes the link's figures at the end of a run to the monitor. The previous run ended one second
-/// earlier.
+/// Passes a sample to the monitor at the end of a run that took one second.
 fn look(monitor: &mut PathMonitor, sample: &PathSample) {
     monitor.look(sample, Duration::from_secs(1));
 }
@@ -69,16 +68,17 @@ fn a_rate_is_worse_from_half_on_if_the_path_limited_it() {
     }
 }
 
-/// The constants are those of the requirement. A change moves these edges.
+/// The limits come from the requirement. If a constant changes, this test fails.
 #[test]
 fn noise_is_three_standard_deviations() {
     let before = loss(10_000, 100);
-    // With as many packets, the pooled deviation at 100 and 200 lost is 0.00172, and 0.0100 is 5.8
-    // times as much.
+    // For 100 and 200 lost packets of the same number sent, the pooled standard deviation is
+    // 0.00172. The difference of 0.0100 is 5.8 times as much.
     let now = loss;
     assert!(now(10_000, 200).is_worse_than(before));
     assert!(!now(10_000, 199).is_worse_than(before), "not twice as much");
-    // Of 900 packets, 18 are 2.8 deviations more than 9. Of 1,100 packets, 22 are 3.1.
+    // 18 losses of 900 packets are 2.8 standard deviations above the earlier loss. 22 of 1,100 are
+    // 3.1.
     assert!(!now(900, 18).is_worse_than(before));
     assert!(now(1_100, 22).is_worse_than(before));
     let clean = loss(10_000, 0);
@@ -94,17 +94,17 @@ fn noise_is_three_standard_deviations() {
 fn packets_count_since_the_last_look() {
     let mut monitor = watched(&[sample(12_500_000, false, 100_000, 100)]);
     assert_eq!(monitor.worse(), None);
-    // 5 % of the last thousand are lost in the total.
+    // Of the last 1,000 packets, 50 were lost. The sample has totals since the start.
     look(&mut monitor, &sample(12_500_000, false, 101_000, 150));
     let now = loss(1_000, 50);
     let expected = Some("loss 5.00 %, was 0.10 %".to_owned());
     assert_eq!(monitor.worse(), expected);
     assert_eq!(monitor.estimate().to_peer.loss, Some(now));
-    // A sample during the next run is about its rate.
+    // A sample during a run does not change the estimate before the end of the run.
     monitor.look_at_rate(&sample(12_000_000, false, 101_900, 151));
     assert_eq!(monitor.estimate().to_peer.loss, Some(now));
     assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(12.5e6));
-    // Nothing was sent since, so the last measurement stays.
+    // Nothing was sent since the last run, so the last measurement stays.
     look(&mut monitor, &sample(12_500_000, true, 101_000, 150));
     assert_eq!(monitor.worse(), expected);
     // The path recovers.
@@ -145,18 +145,18 @@ fn the_rate_of_a_run_is_its_highest_and_at_least_what_was_carried() {
         bytes_per_second(12.5e6),
         "the run is under way"
     );
-    // A retransmission, and then the program.
+    // The first sample is that of a retransmission. In the second, the application limits the rate.
     monitor.look_at_rate(&sample(1_000, false, 0, 0));
     look(&mut monitor, &sample(50_000_000, true, 0, 0));
     assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(1e7));
-    // The only sample is a retransmission, of a run that transferred three and a half megabytes,
-    // half a megabyte twice, in half a second.
+    // The only sample is that of a retransmission. The run transferred 3.5 MB in half a second, of
+    // which 0.5 MB were sent twice.
     let mut retransmission = sample(1_000, false, 3_500, 500);
     retransmission.wire_bytes_sent = Some(4_000_000);
     retransmission.wire_bytes_retransmitted = Some(500_000);
     monitor.look(&retransmission, Duration::from_millis(500));
     assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(7e6));
-    // The path was no limit, so the last measurement stays.
+    // The application limited the rate, so the last measurement stays.
     look(&mut monitor, &sample(1_000, true, 3_500, 500));
     assert_eq!(monitor.estimate().to_peer.rate, bytes_per_second(7e6));
     monitor.look(&sample(1_000, false, 3_500, 500), Duration::ZERO);

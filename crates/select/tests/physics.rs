@@ -68,7 +68,8 @@ prop_compose! {
     }
 }
 
-/// Compares with a tolerance for rounding, and for loss that is counted in packets of a billion.
+/// Compares two times with a tolerance for rounding and for the resolution of a loss, which is
+/// counted per 10^9 packets.
 fn no_faster(more: f64, less: f64) -> bool {
     more >= less * (1.0 - 1e-6) - 1e-9
 }
@@ -106,7 +107,7 @@ proptest! {
             let back = Case { back: (case.back as f64 * factor) as u64 + 1, ..case };
             prop_assert!(no_faster(time(back), now), "bytes back {} < {now}", time(back));
             let rtt = Case { rtt: case.rtt * factor + 1e-6, ..case };
-            // With a known queue, because an unknown one grows with the round-trip time.
+            // Only with a known queue, because the assumed queue grows with the round-trip time.
             if case.queue.is_some() {
                 prop_assert!(no_faster(time(rtt), now), "rtt {} < {now}", time(rtt));
             }
@@ -124,7 +125,8 @@ proptest! {
 
     #[test]
     fn a_little_more_takes_a_little_longer(case in case(), which in 0..TRANSPORTS.len()) {
-        // A jump would be as large for any step.
+        // If the predicted time had a jump, it would be as large for any step, so a small step
+        // reveals it.
         let transport = TRANSPORTS[which];
         let step = 1.0 + 1e-5;
         for model in models() {
@@ -162,24 +164,25 @@ const BULK: Case = Case {
 fn the_laws_are_what_the_literature_says() {
     let model = Model::theory();
     let seconds = |case: Case, transport: &str| case.predict(&model, transport).seconds;
-    // With a known rate, one round trip, one way, and the bytes remain.
+    // A transport that knows the rate takes one round trip, one one-way delay, and the time of the
+    // bytes.
     let known = seconds(BULK, "rudp");
     let limit = 0.11 + 0.055 + 30.5e6 * 8.0 / 1e9;
     assert!((known / limit - 1.0).abs() < 0.06, "{known} {limit}");
     let growth =
         |case: Case, transport: &str| case.predict(&model, transport).parts.growth_s / 0.11;
-    // Slow start from ten packets to 13.75 MB: log2(950) more round trips.
+    // Slow start from ten packets to 13.75 MB takes log2(950) round trips more.
     let ten_packets = growth(BULK, "of-somebody-else");
     assert!((3.0..10.0).contains(&ten_packets), "{ten_packets}");
-    // From 256 KiB to the same: log2(52).
+    // Slow start from 256 KiB to 13.75 MB takes log2(52) round trips more.
     let quic = growth(BULK, "quic");
     assert!((4.0..6.0).contains(&quic), "{quic}");
-    // Eight connections start with eight times as much: log2(8) fewer round trips.
+    // Eight connections start with eight times as many bytes, which saves log2(8) round trips.
     let slow = Case { rate: 1e8, ..BULK };
     let saved = growth(slow, "tcp") - growth(slow, "tcp-striped");
     assert!((2.5..3.2).contains(&saved), "{saved}");
-    // Mathis: 1.22 packets of 1,448 bytes / sqrt(p) per round trip. docs/results-paper.md measured
-    // 231 s for 36 MB.
+    // Mathis et al.: 1.22 packets of 1,448 bytes / sqrt(p) per round trip. docs/results-paper.md
+    // measured 231 s for 36 MB.
     let lossy = Case {
         loss: 0.01,
         bytes: 36_000_000,

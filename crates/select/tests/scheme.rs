@@ -11,10 +11,11 @@ fn choose(mbit: Option<f64>, rtt_us: Option<u64>) -> SchemeChoice {
     choose_scheme(&allowed, 1_000_000, rate, rtt_us.map(Duration::from_micros)).unwrap()
 }
 
-/// Fails when the typical figures change.
+/// This test fails if the typical figures change.
 #[test]
 fn bytes_decide_on_slow_paths_and_computing_on_fast_ones() {
-    // Both are equal if 32 bytes take 23.8 ns, the time of a three-halves gate: 10,756 Mbit/s.
+    // Both schemes take equal time if 32 bytes take 23.8 ns, the time of a three-halves gate:
+    // 10,756 Mbit/s.
     for (mbit, scheme, is_limited_by_bytes) in [
         (10.0, "three-halves", true),
         (1_000.0, "three-halves", true),
@@ -83,7 +84,7 @@ fn only_allowed_schemes_are_chosen() {
         .unwrap();
         assert_eq!(choice.chosen().name, cost.name);
     }
-    // Without gates, no scheme takes time: the first one is chosen.
+    // Without gates, all schemes take no time, and the first one is chosen.
     let none = choose_scheme(&SchemeCost::TYPICAL, 0, None, None).unwrap();
     assert_eq!(none.chosen().name, "half-gates");
     assert_eq!(SchemeCost::typical("prf"), None);

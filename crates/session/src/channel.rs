@@ -1,4 +1,5 @@
-//! The two directions of a run: transcripts, counters, and the frames that end the run.
+//! The two directions of a run: transcripts, byte counters, queued frames, and the frames that end
+//! the run.
 
 use std::collections::VecDeque;
 
@@ -9,10 +10,11 @@ use crate::{
     wire::{HEADER_LEN, write_frame},
 };
 
-/// Bytes of a `Finish` frame's payload: the hashes of both directions.
+/// Length of the content of a `Finish` frame, in bytes: the hashes of both directions.
 pub(crate) const FINISH_LEN: usize = 64;
 
-/// The frames sent and received so far, and frames to be sent before any table.
+/// The state of the frames of a run: hashes and counts of sent and received frames, and frames that
+/// are queued to be sent before tables.
 pub(crate) struct Channel {
     sent: Transcript,
     received: Transcript,
@@ -23,14 +25,14 @@ pub(crate) struct Channel {
     pub(crate) bytes_received: u64,
     pub(crate) finish_sent: bool,
     pub(crate) finish_received: bool,
-    /// Bit `m` is set when milestone `m` was reached.
+    /// The reached milestones: bit `m` is set if the run has reached milestone number `m`.
     milestones: u8,
-    /// Bytes between the header and the content of every frame: the number of the run.
+    /// The number of the run, encoded, between the header and the content of every frame.
     tag: Vec<u8>,
 }
 
 impl Channel {
-    /// Makes the channel. With `covers_tables`, the transcripts hash the tables.
+    /// Creates a channel. With `covers_tables`, the transcripts include a checksum of the tables.
     pub(crate) fn new(covers_tables: bool) -> Self {
         Self {
             sent: Transcript::new(covers_tables),
@@ -92,7 +94,7 @@ impl Channel {
         })
     }
 
-    /// Queues a frame, to be sent before anything else.
+    /// Queues a frame, which is sent before tables.
     pub(crate) fn queue(&mut self, frame: Vec<u8>) {
         self.queued_bytes += frame.len();
         self.queue.push_back(frame);
@@ -127,7 +129,7 @@ impl Channel {
         self.queue.is_empty()
     }
 
-    /// Records a received frame, and handles frames that end a run. Returns other frames.
+    /// Records a received frame. Handles it if it ends the run, otherwise returns it.
     pub(crate) fn receive(&mut self, frame: Frame) -> Result<Option<Frame>, SessionError> {
         let Frame { kind, payload } = &frame;
         if *kind == FrameKind::Alive {
@@ -166,7 +168,8 @@ impl Channel {
                         found: hashes.len(),
                     });
                 }
-                // The peer's sent bytes must be those received here, and the other way around.
+                // The frame has the hashes of the peer's sent and received frames. They must be
+                // equal to the hashes of the frames received and sent here.
                 if hashes != [self.received.hash(), self.sent.hash()].as_flattened() {
                     return Err(SessionError::Transcript);
                 }
@@ -176,7 +179,7 @@ impl Channel {
         Ok(Some(frame))
     }
 
-    /// Records a received frame of tables that was not kept.
+    /// Records a received frame of tables that was ignored.
     pub(crate) fn receive_skipped(&mut self, skipped: &Skipped) {
         let len = HEADER_LEN + self.tag.len() + skipped.len as usize;
         self.count(FrameKind::Tables, len, false);
@@ -228,7 +231,7 @@ impl Channel {
             &mut self.bytes_received
         };
         *total += frame_len as u64;
-        // The number before a table chunk, label run or piece counts as framing too.
+        // The number in front of a chunk of tables, of labels or of a piece is counted as framing.
         let header_len = HEADER_LEN + self.tag.len();
         let (purpose, overhead) = match kind {
             FrameKind::Tables => (&mut self.traffic.tables, header_len + 8),

@@ -1,4 +1,4 @@
-//! The settings of a run: some that both parties must share, and some of each side.
+//! The settings of a run: settings that both parties must share, and settings of each side.
 
 use std::{fmt, num::NonZeroUsize, str::FromStr};
 
@@ -49,54 +49,57 @@ impl OutputPolicy {
     }
 }
 
-/// The settings of a run. Both sides must have the same, except for `backend`, `threads`, `path`,
-/// the schemes, and [`OtChoice::Auto`]. Both sides must allow a common scheme.
+/// The settings of a run. Both sides must set the same values, with these exceptions: `backend`,
+/// `threads`, `path`, `table_lead`, `decides_scheme`, and `ot` if one side has [`OtChoice::Auto`].
+/// The schemes may differ too, but both sides must allow a common one.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The garbling scheme. If [`other_schemes`](Self::other_schemes) contains more, the preferred
-    /// one.
+    /// The garbling scheme. If [`other_schemes`](Self::other_schemes) contains further schemes,
+    /// this one is preferred.
     pub scheme: Scheme,
-    /// Other schemes that this side allows. Default: none. With others, all schemes must have free
-    /// XOR, and [`rekey_period`](Self::rekey_period) must be 1.
+    /// Other schemes that this side allows. Default: none. If there are any, all allowed schemes
+    /// must have free XOR, and [`rekey_period`](Self::rekey_period) must be 1.
     pub other_schemes: SchemeSet,
-    /// This side's preference among schemes decides, because it connected and knows the path. If
-    /// both sides or neither set this, the garbler's preference decides.
+    /// Whether this side's preference among schemes decides. The connector sets it, because it has
+    /// measured the path. If both sides or neither set it, the garbler's preference decides.
     pub decides_scheme: bool,
     /// Number of consecutive tweaks that share one AES key in `half-gates`: a power of two up to
-    /// 2^20. Every doubling costs one bit of security and saves key schedules. Default 1.
+    /// 2^20. Every doubling costs one bit of security and halves the number of AES key schedules.
+    /// Default 1.
     pub rekey_period: u32,
     /// The kind of oblivious transfer.
     pub ot: OtChoice,
     /// The public-key scheme of base oblivious transfer.
     pub base_ot: BaseOt,
     /// The path as the evaluator sees it, for [`OtChoice::Auto`]: `to_peer` is the direction to the
-    /// garbler. Usually `None` before this side is connected. A path without a round-trip time
-    /// counts as unknown.
+    /// garbler. Usually `None` before this side is connected. A path without a round-trip time is
+    /// ignored.
     pub path: Option<KnownPath>,
     /// The parties that learn the outputs.
     pub output: OutputPolicy,
     /// Number of evaluations of the circuit, at least 1.
     pub batch: u64,
-    /// Maximum length of a chunk of garbled tables, in bytes: 64 to 1 MiB. The default of 64 KiB
-    /// makes frame headers negligible, and evaluation can start early.
+    /// Maximum length of a chunk of garbled tables: 64 bytes to 1 MiB. With the default of 64 KiB,
+    /// the overhead of frame headers is negligible, and evaluation still starts early.
     pub chunk_len: u32,
-    /// The evaluator checks its output labels against hashes from the garbler (16 bytes per output
-    /// bit), which detects a corrupted table. Default true.
+    /// Whether the evaluator checks its output labels against hashes from the garbler (16 bytes per
+    /// output bit). The check detects a corrupted table. Default true.
     pub output_check: bool,
-    /// Flow-control window of tables in a connection for one run, in bytes. The garbler may send as
-    /// many bytes before the evaluator has the labels for them, and the evaluator buffers at most
-    /// this or 1 MiB. The smaller of both sides counts. Default 40 MiB. To hide a round trip
-    /// completely, it must reach rate times round-trip time: 36 MiB at 1 Gbit/s and 300 ms.
-    /// Connections for many runs use [`ConnectionConfig::window`](crate::ConnectionConfig::window).
+    /// Flow-control window for tables in a connection for one run, in bytes. The garbler may send
+    /// this many bytes of tables before the evaluator has the input labels for them. The evaluator
+    /// buffers at most this many bytes, or 1 MiB if that is more. The smaller value of both sides
+    /// applies. Default 40 MiB. To hide a round trip completely, the window must reach the
+    /// bandwidth-delay product: 36 MiB at 1 Gbit/s and 300 ms. A connection for many runs uses
+    /// [`ConnectionConfig::window`](crate::ConnectionConfig::window) instead.
     pub table_lead: u64,
-    /// The AES implementation of this side; `None` is [`Backend::best`]: the one that the
-    /// environment variable `TRANSPUTE_AES` names, else the fastest. A name that this CPU cannot
-    /// use ends the run with an error.
+    /// The AES implementation of this side. With `None`, [`Backend::best`] selects the one that the
+    /// environment variable `TRANSPUTE_AES` names, or the fastest if the variable is not set. If
+    /// this CPU does not support the named one, the run ends with an error.
     pub backend: Option<Backend>,
     /// Number of threads that garble or evaluate a batch, in a connection for one run. With 1, the
-    /// default, the calling thread computes. With more, the connection starts as many threads. They
-    /// help if there are as many idle cores and groups of evaluations. Each may hold 32 MiB of
-    /// tables.
+    /// default, the calling thread computes. With more, the connection starts this many threads.
+    /// More threads than idle cores, or than groups of up to eight evaluations in the batch, do not
+    /// help. Each thread may hold 32 MiB of tables.
     pub threads: NonZeroUsize,
 }
 
@@ -128,7 +131,8 @@ impl Config {
         self.other_schemes.with(self.scheme)
     }
 
-    /// Prefers `scheme` if it is allowed. The set of allowed schemes does not change.
+    /// Makes `scheme` the preferred one, if this side allows it. The set of allowed schemes does
+    /// not change.
     pub fn prefer_scheme(&mut self, scheme: Scheme) {
         let allowed = self.allowed_schemes();
         if allowed.contains(scheme) {
@@ -160,8 +164,8 @@ impl Config {
         Ok(())
     }
 
-    /// Chooses the kind of transfer for `count` oblivious transfers. Also returns the reason, if it
-    /// predicted times.
+    /// Chooses the plan for `count` oblivious transfers. If the path is known, the choice is by
+    /// predicted times, which are returned too.
     ///
     /// # Errors
     /// [`ConfigError::TooManyForDirect`].

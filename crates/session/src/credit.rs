@@ -1,28 +1,32 @@
-//! Flow control: the credit of tables ahead of labels.
+//! Flow control: it limits the bytes that the garbler sends before the evaluator has labels.
 
 use crate::layout::Layout;
 
-/// The accounting of tables that are sent ahead of labels, which both sides share.
+/// The accounting of bytes that are sent before the evaluator has the labels to use them. Both
+/// sides compute it in the same way.
 ///
 /// The garbler sends tables, its own labels and decoding information of an evaluation without a
-/// request. They count towards the window until the evaluator has the input labels that it needs
-/// for them. For tables whose garbler's labels are not sent, these are the labels that they and
-/// earlier tables read. For all else, these are all labels of that evaluation and of those garbled
-/// together with it. The counted bytes stay within the agreed window, except for the bytes without
+/// request. These bytes are counted until the evaluator has the necessary labels of its inputs:
+///
+/// - If the garbler's labels are not sent, a table needs the labels that it and earlier tables
+///   read.
+/// - All other bytes need all labels of their evaluation, and of those garbled together with it.
+///
+/// The counted bytes do not exceed the agreed window. The only exception are bytes other than
 /// tables of the evaluations that are garbled together.
 pub(crate) struct Credit {
     limit: u64,
-    /// Bytes of other runs on the same connection that count.
+    /// Number of counted bytes of the other runs on the same connection.
     others: u64,
     layout: Layout,
     committed: u64,
-    /// Number of the evaluator's input labels that have arrived. Without such inputs, the number of
-    /// evaluations.
+    /// Number of labels of the evaluator's inputs that have arrived. If the evaluator has no
+    /// inputs, the number of evaluations.
     answered: u64,
 }
 
 impl Credit {
-    /// Starts without credit. A connection [distributes](Self::share) its window.
+    /// Starts without credit. The connection sets the limit with [`share`](Self::share).
     pub(crate) fn new(layout: Layout) -> Self {
         Self {
             limit: 0,
@@ -33,7 +37,7 @@ impl Credit {
         }
     }
 
-    /// Returns the accounting for another layout, before anything counts.
+    /// Returns the accounting for another layout, with no counted bytes.
     pub(crate) fn renewed(&self, layout: Layout) -> Self {
         Self {
             layout,
@@ -44,14 +48,14 @@ impl Credit {
         }
     }
 
-    /// Sets the limit of all runs of a connection together, and the counted bytes of the other
-    /// runs.
+    /// Sets the limit for the counted bytes of all runs of a connection together, and the number of
+    /// counted bytes of the other runs.
     pub(crate) fn share(&mut self, limit: u64, others: u64) {
         self.limit = limit;
         self.others = others;
     }
 
-    /// Returns the limit of counted bytes.
+    /// Returns the maximum number of counted bytes.
     pub(crate) fn limit(&self) -> u64 {
         self.limit
     }
@@ -66,14 +70,15 @@ impl Credit {
         (self.committed + more).saturating_sub(free)
     }
 
-    /// Returns whether nothing counts, of this run and of others.
+    /// Returns whether the number of counted bytes is 0 for this run and for the other runs.
     pub(crate) fn is_empty(&self) -> bool {
         self.used(0) == 0 && self.others == 0
     }
 
     /// Returns whether `more` bytes may be sent: at most a chunk of tables, or other data.
     pub(crate) fn allows(&self, more: u64) -> bool {
-        // Only whole chunks can be evaluated: with its first byte, the whole next chunk counts.
+        // Only whole chunks can be evaluated. If the next byte would not be counted, a whole chunk
+        // may be sent.
         let used = self.used(more);
         self.used(1) == 0 || used == 0 || used.saturating_add(self.others) <= self.limit
     }

@@ -15,7 +15,7 @@ use crate::{FrameError, FrameKind, InputError, config_error::ConfigError};
 pub enum Field {
     /// The version of the protocol.
     Version = 1,
-    /// Exactly one party garbles.
+    /// The role. One party must be the garbler and the other the evaluator.
     Role = 2,
     /// The circuit.
     Circuit = 3,
@@ -23,21 +23,21 @@ pub enum Field {
     InputSplit = 4,
     /// The garbling scheme.
     Scheme = 5,
-    /// Number of tweaks per AES key.
+    /// The number of consecutive tweaks that share one AES key.
     RekeyPeriod = 6,
     /// The kind of oblivious transfer.
     Ot = 7,
     /// The parties that learn the outputs.
     Output = 8,
-    /// Number of evaluations.
+    /// The number of evaluations.
     Batch = 9,
-    /// Maximum length of a chunk of tables.
+    /// The maximum length of a chunk of tables.
     ChunkLen = 10,
-    /// The check of outputs.
+    /// Whether the evaluator checks its output labels.
     OutputCheck = 11,
-    /// The encryption of the link.
+    /// Whether the link is encrypted.
     Encryption = 12,
-    /// The run is prepared before its inputs are known.
+    /// Whether the run is prepared before its inputs are known.
     Prepared = 14,
     /// The public-key scheme of base OT.
     BaseOt = 15,
@@ -87,22 +87,22 @@ impl fmt::Display for Field {
     }
 }
 
-/// The reason for which a peer aborted, as it reports it.
+/// The reason that an aborting party sends to its peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 #[non_exhaustive]
 pub enum AbortReason {
-    /// It received a message that the protocol does not allow.
+    /// The aborting party received a message that the protocol does not allow.
     Protocol = 1,
-    /// Its output failed the check.
+    /// Garbling or evaluation failed, or an output of the aborting party failed its check.
     OutputCheck = 2,
-    /// It received other bytes than this side sent.
+    /// The aborting party received other bytes than its peer sent.
     Transcript = 3,
-    /// Its own input or machine failed.
+    /// The aborting party's settings, input or machine failed.
     Local = 4,
-    /// Its application cancelled the run.
+    /// The aborting party's application cancelled the run.
     Cancelled = 5,
-    /// It has its maximum number of peers or runs.
+    /// The aborting party has reached its maximum number of connections or runs.
     Busy = 6,
 }
 
@@ -134,50 +134,50 @@ impl fmt::Display for AbortReason {
     }
 }
 
-/// The error of a session that ended without its outputs.
+/// The error of a run or connection that ended before it was complete.
 ///
-/// After an error of the connection, the link is in an unknown state and must be dropped.
+/// After an error that ended the connection, the link is in an unknown state. Drop it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SessionError {
     /// The settings are not valid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The proposals of the parties differ.
+    /// The parties proposed different values of a setting.
     #[error("the parties disagree on the {field}: {ours} here, {theirs} at the peer")]
     Disagreement {
         /// The differing setting.
         field: Field,
-        /// This side's proposal.
+        /// The value that this side proposed.
         ours: String,
-        /// The peer's proposal.
+        /// The value that the peer proposed.
         theirs: String,
     },
-    /// The peer refused a setting before this side saw the difference.
+    /// The peer refused this side's value of a setting. The peer's value is not known.
     #[error("the peer does not agree on the {0}")]
     RefusedByPeer(Field),
-    /// The first bytes do not belong to this protocol.
+    /// The first bytes from the peer do not belong to this protocol.
     #[error("the peer does not speak the transpute protocol")]
     NotTranspute,
-    /// The stream is not a sequence of frames.
+    /// The received bytes are not a sequence of frames.
     #[error(transparent)]
     Frame(#[from] FrameError),
     /// A frame arrived that is not allowed at this time.
     #[error("unexpected {kind:?} message: {problem}")]
     Unexpected {
-        /// Its kind.
+        /// The kind of the frame.
         kind: FrameKind,
-        /// The problem.
+        /// The reason for which the frame is not allowed.
         problem: &'static str,
     },
     /// A message has the wrong length.
     #[error("a {kind:?} message has {found} bytes where {expected} were due")]
     Length {
-        /// Its kind.
+        /// The kind of the message.
         kind: FrameKind,
-        /// Expected number of bytes.
+        /// The expected length, in bytes.
         expected: usize,
-        /// Number of bytes found.
+        /// The length found, in bytes.
         found: usize,
     },
     /// Oblivious transfer failed.
@@ -192,18 +192,19 @@ pub enum SessionError {
     /// This party's input could not be read.
     #[error("input of evaluation {instance}: {source}")]
     Input {
-        /// The number of the evaluation.
+        /// The number of the evaluation in the batch, from 0.
         instance: u64,
-        /// The error of the input.
+        /// The error that [`Inputs::bits`](crate::Inputs::bits) returned.
         source: InputError,
     },
-    /// The peer aborted.
+    /// The peer aborted, for the reason that it sent.
     #[error("the peer gave up because {0}")]
     PeerAborted(AbortReason),
-    /// The link ended before the session.
+    /// The peer closed the link before the session was complete, or this side called for a run
+    /// while the connection was closing.
     #[error("the peer closed the connection before the session was complete")]
     Closed,
-    /// The peer sent nothing for this time.
+    /// The peer sent no bytes for this time, which is the driver's idle timeout.
     #[error("no sign of life from the peer for {} s", .0.as_secs())]
     PeerLost(Duration),
     /// The link failed. The source is the error of the transport.
@@ -212,25 +213,25 @@ pub enum SessionError {
     /// A computing thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] std::io::Error),
-    /// There is no room for the tables of another prepared run.
+    /// The tables of another prepared run would exceed the agreed limit.
     #[error("a prepared run has {needed} bytes of tables where there is room for {free}")]
     PreparedFull {
-        /// Bytes of its tables.
+        /// Bytes of tables of the new run.
         needed: u64,
         /// Free bytes within the limit that both sides agreed on.
         free: u64,
     },
-    /// The connection of the run has failed.
+    /// The connection of the run failed with this error.
     #[error(transparent)]
     Connection(std::sync::Arc<Self>),
-    /// The run was cancelled: the computing thread ended without a result.
+    /// The run was cancelled, or the computing thread ended without a result.
     #[error("the session was cancelled")]
     Cancelled,
 }
 
 impl SessionError {
-    /// Returns the message for the peer: a field to refuse, or a reason to abort. `None` if the
-    /// peer knows already or cannot be informed.
+    /// Returns the last message to the peer: a refused field, or a reason to abort. `None` if the
+    /// peer already knows the error or cannot be informed.
     pub(crate) fn farewell(&self) -> Option<Farewell> {
         Some(match self {
             Self::Disagreement { field, .. } => Farewell::Refuse(*field),
@@ -261,8 +262,8 @@ impl SessionError {
         self.farewell().is_some()
     }
 
-    /// Returns whether the error of one run ends the whole connection. That is so if the peer
-    /// violated the protocol, because later frames would have no meaning.
+    /// Returns whether this error of one run ends the whole connection. It does if the link failed,
+    /// or if the peer violated the protocol, because later frames then have no defined meaning.
     pub(crate) fn ends_connection(&self) -> bool {
         matches!(
             self,
@@ -286,7 +287,8 @@ pub(crate) enum Farewell {
     Abort(AbortReason),
 }
 
-/// Returns the error for a hello that arrived twice, or for a message before it.
+/// Returns the error for a message at a point where the protocol does not allow it, such as a
+/// second hello or a message before the hello.
 pub(crate) fn out_of_order(kind: FrameKind) -> SessionError {
     SessionError::Unexpected {
         kind,

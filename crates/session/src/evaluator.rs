@@ -34,7 +34,7 @@ pub(crate) struct EvaluatorCore {
     pub(crate) terms: RunTerms,
     pub(crate) channel: Channel,
     pub(crate) outputs: VecDeque<Output>,
-    /// `None` until the inputs of a prepared run are known.
+    /// This party's inputs. `None` until those of a prepared run are known.
     inputs: Option<Box<dyn Inputs>>,
     spawner: Option<Spawner>,
     hello: Hello,
@@ -42,22 +42,22 @@ pub(crate) struct EvaluatorCore {
     setup: Option<Vec<u8>>,
     agreed: Option<Agreed>,
     ot: EvaluatorOt,
-    /// The seed of transfers that start again because the garbler demands another plan.
+    /// The seed for transfers that start again, because the garbler demands another plan.
     late: Zeroizing<[u8; 32]>,
     setup_received: bool,
-    /// The garbler's announced base-OT message is not used.
+    /// Whether the base-OT message that the garbler announced is ignored.
     skips_setup: bool,
-    /// Ignored bytes of a garbler that has started with another scheme than the agreed one, until
-    /// its second hello.
+    /// Number of ignored bytes of a garbler that must start again, until its second hello arrives.
+    /// `None` if the garbler need not start again.
     ignored: Option<u64>,
     choices: Choices,
     /// Number of requested transfers.
     asked: u64,
     /// Number of answered transfers.
     answered: u64,
-    /// Labels of the evaluator's inputs, from the first evaluation that has not started.
+    /// Labels of the evaluator's inputs, for evaluations that have not started.
     labels: VecDeque<Label>,
-    /// Labels of the garbler's inputs, from the first evaluation that has not started.
+    /// Labels of the garbler's inputs, for evaluations that have not started.
     garbler_labels: VecDeque<Label>,
     garbler_labels_received: u64,
     lead: Credit,
@@ -71,7 +71,7 @@ pub(crate) struct EvaluatorCore {
     is_running: bool,
     /// Number of finished evaluations.
     finished: u64,
-    /// Bytes of tables of the running evaluations that have not arrived.
+    /// Number of bytes of tables of the running evaluations that have not arrived yet.
     tables_left: u64,
     /// Number of chunks of the running evaluations that are evaluated, or passed to other threads.
     chunks_done: u64,
@@ -79,7 +79,7 @@ pub(crate) struct EvaluatorCore {
     decode_infos: VecDeque<Vec<u8>>,
     /// Finished evaluations that wait for their decoding information.
     undecoded: VecDeque<EvaluatedOutputs>,
-    /// For tests of a deviating evaluator: it ignores the limit of requests.
+    /// Whether a deviating evaluator, in tests, ignores the limit of requested transfers.
     #[cfg(test)]
     pub(crate) asks_without_limit: bool,
 }
@@ -90,7 +90,7 @@ struct Agreed {
     evaluating: Evaluating,
 }
 
-/// The evaluator on this thread, or on others.
+/// The evaluator on this thread, or the threads that evaluate.
 enum Evaluating {
     Here(Box<Evaluator>),
     Others(EvaluatingThreads),
@@ -205,7 +205,7 @@ impl EvaluatorCore {
                 Ok(())
             }
             FrameKind::Finish => {
-                // It may follow the last table directly, before that is evaluated.
+                // `Finish` may arrive directly after the last table, before that is evaluated.
                 if self.chunks_received < self.layout.total_chunks()
                     || self.answered < self.terms.total_choices
                     || !self.channel.is_flushed()
@@ -233,7 +233,8 @@ impl EvaluatorCore {
         out: &mut Vec<u8>,
         may_send: bool,
     ) -> Result<Progressed, SessionError> {
-        // Messages that the garbler waits for are first. Evaluation, which frees memory, is second.
+        // The evaluator first sends messages that the garbler waits for. Then it evaluates, which
+        // frees memory.
         let worked = (may_send && self.poll_send(out)?)
             || self.decode_next()?
             || self.evaluate_next()?
@@ -268,7 +269,7 @@ impl EvaluatorCore {
         Ok(true)
     }
 
-    /// Starts an evaluation, or evaluates one chunk. Returns whether it could.
+    /// Starts an evaluation, or evaluates one chunk. Returns whether this was possible.
     fn evaluate_next(&mut self) -> Result<bool, SessionError> {
         let has_labels = self.has_labels();
         let Some(agreed) = &mut self.agreed else {
@@ -338,7 +339,8 @@ impl EvaluatorCore {
         Ok(true)
     }
 
-    /// Waits for work of other threads, if there is any. Returns whether there was.
+    /// Waits for the outputs of other threads, if any are outstanding. Returns whether there were
+    /// any.
     pub(crate) fn settle(&mut self) -> Result<bool, SessionError> {
         let Some(Agreed {
             evaluating: Evaluating::Others(others),
@@ -347,7 +349,7 @@ impl EvaluatorCore {
         else {
             return Ok(false);
         };
-        // The running evaluations may lack tables.
+        // The running evaluations are excluded, because their tables may not have arrived.
         if others.outstanding() <= u64::from(self.is_running) {
             return Ok(false);
         }
@@ -405,7 +407,7 @@ impl EvaluatorCore {
     }
 
     fn poll_finish(&mut self, out: &mut Vec<u8>) -> Result<bool, SessionError> {
-        // After the garbler's `Finish`. If an error had occurred, this side would abort instead.
+        // The evaluator sends `Finish` only after the garbler's. After an error, it aborts instead.
         if self.channel.finish_sent
             || !self.channel.finish_received
             || !self.is_all_evaluated()
@@ -477,7 +479,8 @@ impl EvaluatorCore {
         let Some(agreed) = self.agreed.as_ref().filter(|_| !self.setup_received) else {
             return Err(out_of_order(FrameKind::OtSetup));
         };
-        // A message that is not announced is bound to the session by the keys derived from it.
+        // A hello with an announcement must match the message. Other messages are bound to the
+        // session by the keys that are derived from them.
         if agreed.theirs.announces_setup()
             && (self.skips_setup || agreed.theirs.has_begun(self.terms.plan))
         {
@@ -530,7 +533,8 @@ impl EvaluatorCore {
                 problem: "it is not the next chunk",
             });
         };
-        // Checked on arrival: chunks that are too short would hardly count towards the window.
+        // The length is checked on arrival. Otherwise many short chunks could use much memory
+        // within the window.
         if chunk.len() != expected {
             return Err(SessionError::Length {
                 kind: FrameKind::Tables,
@@ -546,7 +550,8 @@ impl EvaluatorCore {
         Ok(())
     }
 
-    /// Counts bytes that arrived without a request, and rejects bytes beyond the agreed window.
+    /// Counts bytes that arrived without a request, and rejects them if they exceed the agreed
+    /// window.
     fn commit(&mut self, kind: FrameKind, bytes: usize) -> Result<(), SessionError> {
         self.lead.commit(bytes as u64);
         if self.lead.is_exceeded() {
@@ -567,8 +572,8 @@ impl Drop for EvaluatorCore {
     }
 }
 
-/// Removes and returns the oldest `count` labels. If there are no others, which is usual in large
-/// groups, it does not copy them.
+/// Removes and returns the oldest `count` labels. If the queue has no other labels, as is usual
+/// with large groups, it does not copy them.
 fn take(labels: &mut VecDeque<Label>, count: usize) -> Zeroizing<Vec<Label>> {
     if labels.len() == count {
         return Zeroizing::new(std::mem::take(labels).into());

@@ -30,8 +30,8 @@ use crate::{
     transfers::Transfers,
 };
 
-/// Maximum number of bytes of output labels of finished evaluations that wait for the evaluator's
-/// answer.
+/// Maximum number of bytes of output labels that the garbler keeps for finished evaluations, until
+/// the evaluator has returned their outputs.
 const AWAITED_LIMIT: usize = 16 << 20;
 
 /// Number of labels of the garbler's inputs per frame.
@@ -41,17 +41,19 @@ pub(crate) struct GarblerCore {
     pub(crate) terms: RunTerms,
     pub(crate) channel: Channel,
     pub(crate) outputs: VecDeque<Output>,
-    /// Garbles, unless other threads do. Has the labels of all inputs.
+    /// The garbler of this thread, which has the labels of all inputs. It garbles unless `others`
+    /// is set.
     garbler: Garbler,
     others: Option<GarblingThreads>,
     spawner: Option<Spawner>,
     /// `None` when the scheme is agreed, or if only one is allowed.
     undecided: Option<Undecided>,
-    /// `None` before the inputs of a prepared run are known, and after they were used.
+    /// This party's inputs. `None` before those of a prepared run are known, and after they were
+    /// used.
     inputs: Option<Box<dyn Inputs>>,
-    /// The labels of a prepared run's inputs are sent.
+    /// Whether the labels of a prepared run's inputs are sent.
     is_provided: bool,
-    /// This party's input bits of groups of evaluations that were fetched and not started.
+    /// This party's fetched input bits, for groups of evaluations that have not started.
     fetched: VecDeque<Vec<Bits>>,
     /// Number of evaluations whose input bits were fetched.
     fetched_to: u64,
@@ -60,9 +62,9 @@ pub(crate) struct GarblerCore {
     setup: Option<Vec<u8>>,
     agreed: Option<Agreed>,
     ot: GarblerOt,
-    /// The seed of transfers that start again because the evaluator demands another plan.
+    /// The seed for transfers that start again, because the evaluator demands another plan.
     late: Zeroizing<[u8; 32]>,
-    /// The evaluator's announced base-OT message is not used.
+    /// Whether the base-OT message that the evaluator announced is ignored.
     skips_setup: bool,
     setup_received: bool,
     /// Number of answered transfers.
@@ -70,15 +72,15 @@ pub(crate) struct GarblerCore {
     lead: Credit,
     layout: Layout,
     transfers: Transfers,
-    /// Bytes of tables of the running evaluations that are not sent.
+    /// Number of bytes of tables of the running evaluations that are not sent yet.
     tables_left: u64,
     /// Number of started evaluations.
     begun: u64,
     is_running: bool,
     chunks: u64,
-    /// Frames that must not be sent before the hellos agree.
+    /// Frames with this party's labels, which must not be sent before the hellos agree.
     held_labels: Vec<Vec<u8>>,
-    /// Finished evaluations that [`Self::may_release`] holds back.
+    /// Finished evaluations whose outputs [`Self::may_release`] does not yet allow to be decoded.
     held_outputs: VecDeque<GarbledOutputs>,
     /// Finished evaluations whose output the evaluator must return.
     awaited: VecDeque<GarbledOutputs>,
@@ -213,7 +215,7 @@ impl GarblerCore {
         Ok(Progressed::Worked)
     }
 
-    /// Returns the result of a poll without work.
+    /// Returns the result of a poll that has no work.
     pub(crate) fn idle(&self) -> Progressed {
         if self.channel.is_finished() {
             Progressed::Finished
@@ -222,8 +224,8 @@ impl GarblerCore {
         }
     }
 
-    /// Returns whether the next evaluations may start: the window has room for what they send
-    /// without tables, and not too many finished ones wait for an answer.
+    /// Returns whether the next evaluations may start. The window must have room for their bytes
+    /// other than tables, and the output labels must stay within [`AWAITED_LIMIT`].
     fn may_begin(&self) -> bool {
         let lanes = self.layout.lanes(self.begun);
         let per_output = 16 * self.terms.program.outputs().len();
@@ -262,7 +264,7 @@ impl GarblerCore {
         Ok(())
     }
 
-    /// Starts the evaluation that is answered next, if it needs no tables.
+    /// Starts the evaluation whose `Output` message arrives next, if it has no tables.
     fn begin_without_tables(&mut self) -> Result<(), SessionError> {
         while !self.is_output_due()
             && !self.is_running
@@ -275,7 +277,7 @@ impl GarblerCore {
         Ok(())
     }
 
-    /// Fetches the input bits of as many groups of evaluations as are garbled at the same time.
+    /// Fetches the input bits of the next groups of evaluations, one group per thread.
     fn fetch(&mut self) -> Result<(), SessionError> {
         let threads = self.terms.config.threads.get();
         while self.fetched.len() < threads && self.fetched_to < self.terms.config.batch {
@@ -303,7 +305,7 @@ impl GarblerCore {
         Ok(())
     }
 
-    /// Sends the active labels of this party's inputs when the hellos agree.
+    /// Queues the active labels of this party's inputs. They are sent after the hellos agree.
     fn send_labels(&mut self, instance: u64, bits: &Bits) {
         let width = self.terms.split.garbler_bits();
         for start in (0..width).step_by(LABELS_PER_FRAME) {
@@ -472,7 +474,7 @@ impl GarblerCore {
         Ok(())
     }
 
-    /// Updates the credit by the evaluations that the evaluator can continue.
+    /// Updates the credit with the number of answered transfers.
     fn count_labelled(&mut self) {
         let choices = self.terms.choices as u64;
         self.lead.set_answered(match choices {

@@ -24,64 +24,65 @@ const FLAG_EAGER: u8 = 8;
 
 /// Bit in the code of a plan: the party accepts the peer's plan.
 ///
-/// A party demands a plan if its [`OtChoice`] names one. [`OtChoice::Auto`] demands nothing. Its
-/// hello contains the expected plan with this bit. Both parties then apply the same rules:
+/// A party demands a plan if its [`OtChoice`] names one. With [`OtChoice::Auto`], it demands none.
+/// Its hello then contains the plan that it expects, with this bit. Both parties apply these rules:
 ///
-/// * If the garbler demands a plan, that one is used.
-/// * Otherwise the evaluator's is used, unless it is the pool with this bit, and the garbler's is
-///   not the pool. Then the garbler's is used.
-/// * If both demand a plan and they differ, the run ends with a disagreement.
+/// * If the garbler demands a plan, both use that plan.
+/// * Otherwise, both use the evaluator's plan, unless that is the pool with this bit and the
+///   garbler expects another plan. Then both use the garbler's plan.
+/// * If both demand a plan and the plans differ, the run ends with a disagreement.
 ///
-/// So no plan is used that a party did not demand or leave open. A party that started another plan
-/// than the agreed one starts again. The peer ignores the base-OT message of the first.
+/// So a party that demands a plan never uses another one. A party that has started another plan
+/// than the agreed one starts its transfers again. The peer ignores its first base-OT message.
 const OPEN: u8 = 0x80;
 
-/// The peer's proposal of a run. The remaining settings are compared when this side has called too.
+/// The peer's proposal of a run, for an application that decides whether to accept it. The other
+/// settings are compared after this side has called for the run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Proposal {
     /// [`Program::digest`](transpute_circuit::Program::digest) of the circuit.
     pub circuit: [u8; 32],
-    /// Number of evaluations.
+    /// Number of evaluations of the circuit.
     pub batch: u64,
-    /// Its oblivious transfers may be direct: the peer demands or accepts it, and they are few
-    /// enough.
+    /// Whether the oblivious transfers may be direct: the peer demands or accepts this, and their
+    /// number is within [`OtPlan::direct_maximum`].
     pub may_be_direct: bool,
-    /// It is prepared before its inputs are known.
+    /// Whether the run is prepared before its inputs are known.
     pub is_prepared: bool,
 }
 
-/// The settings that two parties must agree on, and the values that each contributes.
+/// The hello of a party: the settings that both parties must agree on, and values such as nonces.
 #[derive(Clone)]
 pub(crate) struct Hello {
     pub(crate) role: Role,
     pub(crate) nonce: [u8; 32],
-    /// The garbler's public parameters. The evaluator's are not used.
+    /// The start value of [`Params`]. In an evaluator's hello, it is not used.
     pub(crate) start: [u8; 16],
     pub(crate) input_seed: [u8; 16],
     pub(crate) prf_nonce: u64,
-    /// SHA-256 of the sender's base-OT message. Zero if it sends none.
+    /// SHA-256 of the base-OT message that follows this hello. Zero if none follows.
     pub(crate) setup_hash: [u8; 32],
     terms: HelloFields,
 }
 
-/// The agreement of two hellos, for settings that may differ.
+/// The settings that may differ in two hellos, as agreed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Agreement {
     /// The kind of oblivious transfer.
     pub(crate) plan: OtPlan,
     /// The garbling scheme.
     pub(crate) scheme: Scheme,
-    /// The garbler has started with another scheme or a larger window than the evaluator accepts,
-    /// and starts again with a second hello.
+    /// Whether the garbler must start again with a second hello, because it has started with
+    /// another scheme or a larger window than the evaluator accepts.
     pub(crate) begins_again: bool,
 }
 
-/// The settings in a hello that must be equal on both sides, except for schemes and transfers.
+/// The settings in a hello. They must be equal on both sides, except for `schemes` and `ot`.
 #[derive(Clone, Eq, PartialEq)]
 struct HelloFields {
     schemes: SchemeTerms,
-    /// The plan that the party starts with, and [`OPEN`].
+    /// The code of the plan with which the party starts, and the bit [`OPEN`].
     ot: u8,
     output: u8,
     flags: u8,
@@ -141,7 +142,7 @@ impl Hello {
         self.terms.flags |= FLAG_PREPARED;
     }
 
-    /// Sets whether the garbler uses its own window before it has the peer's opening.
+    /// Sets whether the garbler uses its own window before it knows the peer's window.
     pub(crate) fn set_eager(&mut self, is_eager: bool) {
         self.terms.flags &= !FLAG_EAGER;
         self.terms.flags |= u8::from(is_eager) * FLAG_EAGER;
@@ -152,12 +153,12 @@ impl Hello {
         self.terms.flags & FLAG_EAGER != 0
     }
 
-    /// Returns the plan that the party starts with, if its code is valid.
+    /// Returns the plan with which the party starts. `None` if its code is not valid.
     pub(crate) fn plan(&self) -> Option<OtPlan> {
         self.terms.plan()
     }
 
-    /// Prefers another of the allowed schemes, before the hello is sent.
+    /// Changes the preferred scheme to another allowed one, before the hello is sent.
     pub(crate) fn prefer_scheme(&mut self, scheme: Scheme) {
         self.terms.schemes.preferred = scheme;
     }
@@ -168,7 +169,8 @@ impl Hello {
         self.terms.schemes.allowed = SchemeSet::of(&[scheme]);
     }
 
-    /// Changes a sent hello into one that starts again with the agreed scheme.
+    /// Changes a sent hello into the second hello, with which the garbler starts again. It has a
+    /// new nonce and allows only the agreed scheme.
     pub(crate) fn renew(&mut self, scheme: Scheme, rng: &mut impl CryptoRng) {
         rng.fill_bytes(&mut self.nonce);
         self.setup_hash = [0; 32];
@@ -182,7 +184,7 @@ impl Hello {
         self.terms.schemes.begins_at_once(is_prepared)
     }
 
-    /// Announces the base-OT message that follows.
+    /// Sets the hash of the base-OT message that follows this hello.
     pub(crate) fn set_setup(&mut self, message: &[u8]) {
         self.setup_hash = Sha256::digest(message).into();
     }
@@ -240,7 +242,7 @@ impl Hello {
     /// Decodes a peer's hello.
     ///
     /// # Errors
-    /// `Length`, `Unexpected`.
+    /// `Length`; `Unexpected` if the role or the schemes have an unknown value.
     pub(crate) fn decode(payload: &[u8]) -> Result<Self, SessionError> {
         let wrong_length = SessionError::Length {
             kind: FrameKind::Hello,
@@ -257,7 +259,7 @@ impl Hello {
         })
     }
 
-    /// Returns the proposal for the application.
+    /// Returns the part of this hello that the application sees.
     pub(crate) fn proposal(&self, base: BaseOt) -> Proposal {
         let terms = &self.terms;
         let accepts_direct =
@@ -273,8 +275,8 @@ impl Hello {
         }
     }
 
-    /// Compares a peer's hello with ours. Returns the agreement. `has_excess` states that the
-    /// garbler's window is larger than the evaluator accepts.
+    /// Compares the peer's hello with this one. Returns the agreed settings. `has_excess` states
+    /// whether the garbler's window is larger than the evaluator accepts.
     ///
     /// # Errors
     /// `Disagreement` on the first differing field; `Unexpected` for an impossible plan.
@@ -297,7 +299,8 @@ impl Hello {
         };
         let scheme = SchemeTerms::agree(&garbler.schemes, &evaluator.schemes);
         self.terms.compare(&theirs.terms, scheme.is_some())?;
-        // The pool demands nothing. It is used if both sides start with it.
+        // If the evaluator expects the pool but does not demand it, the garbler's plan decides. So
+        // the pool is used only if both sides expect it.
         let leaves_it = evaluator.ot & OPEN != 0 && evaluator.plan() == Some(OtPlan::Pool);
         let decides = if garbler.ot & OPEN == 0 || leaves_it {
             garbler
@@ -321,7 +324,8 @@ impl Hello {
         })
     }
 
-    /// Returns whether an announced base-OT message is of use for `plan`.
+    /// Returns whether the base-OT message that this hello announces is also the first message of
+    /// `plan`.
     pub(crate) fn has_begun(&self, plan: OtPlan) -> bool {
         (self.terms.plan()).is_some_and(|begun| begun.begins_as(plan))
     }
@@ -331,7 +335,7 @@ impl Hello {
         self.setup_hash != [0; 32]
     }
 
-    /// Sets another plan, before the hello is sent.
+    /// Changes the plan, before the hello is sent.
     pub(crate) fn set_plan(&mut self, plan: OtPlan) {
         self.terms.ot = plan.code() | self.terms.ot & OPEN;
         self.setup_hash = [0; 32];

@@ -1,8 +1,9 @@
-//! Several threads for one batch, which the caller starts.
+//! Garbling and evaluating a batch on several threads. The caller provides the function that starts
+//! a thread.
 //!
-//! The evaluations of a batch do not depend on each other. With `n` threads, each thread has every
-//! `n`-th group of evaluations that are garbled together. The messages are put in order again, and
-//! are the same as those of one thread.
+//! The evaluations of a batch do not depend on each other. With `n` threads, each thread computes
+//! every `n`-th group of evaluations that are garbled together. The messages are sent in the same
+//! order, with the same content, as with one thread.
 
 use std::{
     io, iter,
@@ -16,42 +17,42 @@ use zeroize::Zeroizing;
 
 use crate::SessionError;
 
-/// Starts a named thread that runs the closure.
+/// A function that starts a thread with this name, which runs the closure.
 pub type Spawner = fn(&str, Box<dyn FnOnce() + Send>) -> io::Result<()>;
 
-/// Bytes of tables that may wait at one thread. With less than the tables of one group, threads
-/// would wait for each other.
+/// Maximum number of bytes of tables that wait in the queue of one thread. If the tables of a group
+/// did not fit, threads would wait for each other.
 const TABLES_WAITING: usize = 32 << 20;
 
-/// Returns the number of chunks that may wait at one thread.
+/// Returns the maximum number of chunks that wait in the queue of one thread.
 fn chunks_waiting(chunk_len: usize) -> usize {
     (TABLES_WAITING / chunk_len).clamp(1, 4096)
 }
 
-/// Threads that garble.
+/// Threads that garble the groups of a batch.
 pub(crate) struct GarblingThreads {
     threads: Vec<GarblingThread>,
     /// Number of groups that were passed to threads.
     begun: u64,
-    /// Number of groups that were received completely.
+    /// Number of groups whose chunks and outputs were all received from threads.
     done: u64,
 }
 
 struct GarblingThread {
     groups: Sender<(u64, Vec<Bits>)>,
     products: Receiver<Result<Product, GarbleError>>,
-    /// Buffers of sent chunks, to be filled again.
+    /// Returns the buffers of sent chunks to the thread, for reuse.
     empty: Sender<Vec<u8>>,
 }
 
-/// The result of a group: chunks, then the outputs of its evaluations.
+/// A result of a garbling thread. For each group, it sends the chunks and then the outputs.
 enum Product {
     Chunk(Vec<u8>),
     Outputs(Vec<GarbledOutputs>),
 }
 
 impl GarblingThreads {
-    /// Starts a thread for each garbler. All have the same seed.
+    /// Starts a thread for each garbler. All garblers must have the same seed.
     ///
     /// # Errors
     /// [`SessionError::Thread`].
@@ -89,12 +90,12 @@ impl GarblingThreads {
         given.map_err(|_| SessionError::Cancelled)
     }
 
-    /// Appends the next chunk, in the order of evaluations. Waits for it.
+    /// Waits for the next chunk, in the order of evaluations, and appends it to `out`.
     pub(crate) fn chunk(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
         match self.receive()? {
             Product::Chunk(chunk) => {
                 out.extend_from_slice(&chunk);
-                // A thread without further work needs no buffer.
+                // Sending fails if the thread has ended, which then needs no buffer.
                 let _ = self.due().empty.send(chunk);
                 Ok(())
             }
@@ -151,12 +152,12 @@ fn garble(
     Ok(())
 }
 
-/// Threads that evaluate.
+/// Threads that evaluate the groups of a batch.
 pub(crate) struct EvaluatingThreads {
     threads: Vec<EvaluatingThread>,
     /// Number of started groups.
     begun: u64,
-    /// Number of groups whose outputs were received.
+    /// Number of groups whose outputs were received from threads.
     done: u64,
 }
 
@@ -170,9 +171,9 @@ enum Task {
     Chunk(Bytes),
 }
 
-/// Evaluations that start together.
+/// A group of evaluations that are evaluated together, with their labels.
 pub(crate) struct Group {
-    /// The first of them.
+    /// The number of the first evaluation.
     pub(crate) instance: u64,
     pub(crate) lanes: usize,
     /// Labels of the garbler's inputs, if they are sent.
@@ -213,12 +214,13 @@ impl EvaluatingThreads {
         self.give(Task::Begin(group))
     }
 
-    /// Passes on the next chunk of the last group. Blocks while too many chunks wait.
+    /// Passes the next chunk of the last started group to its thread. Blocks while the queue of the
+    /// thread is full.
     pub(crate) fn chunk(&self, chunk: Bytes) -> Result<(), SessionError> {
         self.give(Task::Chunk(chunk))
     }
 
-    /// Returns the number of started groups whose outputs were not received.
+    /// Returns the number of started groups whose outputs are not received yet.
     pub(crate) fn outstanding(&self) -> u64 {
         self.begun - self.done
     }

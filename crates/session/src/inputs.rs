@@ -6,13 +6,13 @@ use transpute_circuit::Bits;
 
 use crate::SessionError;
 
-/// The error of an input that is not available.
+/// The error of an input that cannot be provided.
 pub type InputError = Box<dyn Error + Send + Sync>;
 
 /// One party's input for each evaluation of a batch.
 ///
-/// Inputs are requested for one evaluation at a time, in order, and once each. So a long batch need
-/// not be in memory.
+/// The session requests the inputs of one evaluation at a time, in order, and once each. So the
+/// inputs of a long batch need not all be in memory.
 pub trait Inputs: Send {
     /// Returns this party's bits for evaluation `instance`: its input values concatenated in the
     /// order of the circuit.
@@ -22,7 +22,7 @@ pub trait Inputs: Send {
     fn bits(&mut self, instance: u64) -> Result<Bits, InputError>;
 }
 
-/// One entry per evaluation.
+/// Entry `i` is the input of evaluation `i`.
 impl Inputs for Vec<Bits> {
     fn bits(&mut self, instance: u64) -> Result<Bits, InputError> {
         usize::try_from(instance)
@@ -33,9 +33,9 @@ impl Inputs for Vec<Bits> {
     }
 }
 
-/// The same bits for every evaluation.
+/// Inputs that are the same bits for every evaluation.
 pub struct Repeat(
-    /// The bits.
+    /// This party's input values of one evaluation, concatenated in the order of the circuit.
     pub Bits,
 );
 
@@ -45,7 +45,7 @@ impl Inputs for Repeat {
     }
 }
 
-/// Fetches one evaluation's input and checks its width.
+/// Fetches the input of one evaluation, and checks that it has `width` bits.
 pub(crate) fn fetch(
     inputs: &mut dyn Inputs,
     instance: u64,

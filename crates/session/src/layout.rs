@@ -1,4 +1,5 @@
-//! The layout of a batch: evaluations that are garbled eight at a time or alone, and their bytes.
+//! The layout of a batch: its groups of eight evaluations and single evaluations, and the bytes
+//! that the garbler sends for them.
 
 use std::sync::Arc;
 
@@ -7,28 +8,29 @@ use transpute_garble::{ChunkPlan, GarbleError, LANES, decode_len, lanes};
 
 use crate::{Role, SessionError, terms::RunTerms};
 
-/// Maximum number of transfers that may be requested beyond those whose labels were read, unless
-/// the next chunk reads more. Each takes 16 bytes on both sides.
+/// Maximum number of transfers that may be requested ahead: beyond those whose labels tables have
+/// read. It is exceeded only if the next chunk reads more labels. Each transfer takes 16 bytes of
+/// memory on both sides.
 pub(crate) const OT_WINDOW: u64 = 1 << 18;
 
-/// The chunks of evaluations that are garbled together.
+/// The chunks of the tables of a group of evaluations that are garbled together.
 #[derive(Clone, Default)]
 struct Chunks {
     count: u64,
     bytes: u64,
     /// Length of each chunk, in bytes.
     lens: Arc<[u32]>,
-    /// The first reads of labels of the evaluator's inputs, in order.
+    /// The chunks that read a label of the evaluator's inputs for the first time, in order.
     reads: Arc<[Read]>,
 }
 
 #[derive(Clone, Copy)]
 struct Read {
-    /// The chunk that reads, from 0.
+    /// The number of the chunk, from 0.
     chunk: u64,
-    /// Bytes of the chunks before it.
+    /// Number of bytes of all earlier chunks.
     bytes: u64,
-    /// Number of labels that it and the chunks before it read, of all evaluations together.
+    /// Number of labels that this and all earlier chunks read, of all evaluations of the group.
     labels: u64,
 }
 
@@ -45,7 +47,7 @@ impl Chunks {
                     labels,
                 });
             }
-            // At most a mebibyte, so it fits.
+            // The cast is exact, because a chunk has at most 1 MiB.
             lens.push(bytes as u32);
             sum.count += 1;
             sum.bytes += bytes as u64;
@@ -58,39 +60,40 @@ impl Chunks {
         sum
     }
 
-    /// Returns the number of labels that the first `chunks` read.
+    /// Returns the number of labels that the first `chunks` chunks read.
     fn labels_of(&self, chunks: u64) -> u64 {
         let before = self.reads.partition_point(|read| read.chunk < chunks);
         self.reads[..before].last().map_or(0, |read| read.labels)
     }
 
-    /// Returns the number of labels that are read by the chunks that start in the first `bytes`.
+    /// Returns the number of labels read by the chunks that start within the first `bytes` bytes.
     fn labels_within(&self, bytes: u64) -> u64 {
         let before = self.reads.partition_point(|read| read.bytes < bytes);
         self.reads[..before].last().map_or(0, |read| read.labels)
     }
 
-    /// Returns the number of bytes that can be evaluated with the first `labels`.
+    /// Returns the number of bytes of tables that can be evaluated with the first `labels` labels.
     fn evaluable(&self, labels: u64) -> u64 {
         let within = self.reads.partition_point(|read| read.labels <= labels);
         self.reads.get(within).map_or(self.bytes, |read| read.bytes)
     }
 }
 
-/// The layout of what the garbler sends without a request, which both sides compute.
+/// The layout of the bytes that the garbler sends without a request. Both sides compute it.
 #[derive(Clone)]
 pub(crate) struct Layout {
     batch: u64,
-    /// Number of evaluations that are garbled eight at a time: the first ones, a multiple of
-    /// [`LANES`].
+    /// Number of evaluations that are garbled in groups of [`LANES`]. They are the first ones of
+    /// the batch.
     together: u64,
     group: Chunks,
     single: Chunks,
-    /// Bytes per evaluation without tables.
+    /// Number of bytes per evaluation that are not tables.
     untabled: u64,
     /// Number of labels of the evaluator's inputs per evaluation.
     choices: u64,
-    /// Tables can be evaluated as soon as the evaluator's labels that they read have arrived.
+    /// Whether a table can be evaluated when the labels that it reads have arrived. If false, it
+    /// needs all labels of its evaluation.
     is_gradual: bool,
 }
 
@@ -147,23 +150,26 @@ impl Layout {
         self.chunks(lanes).bytes
     }
 
-    /// Returns the bytes without tables that are sent without a request for `lanes` evaluations.
+    /// Returns the number of bytes, other than tables, that the garbler sends without a request for
+    /// `lanes` evaluations.
     pub(crate) fn untabled(&self, lanes: usize) -> u64 {
         self.untabled.saturating_mul(lanes as u64)
     }
 
-    /// Returns the bytes without tables that are sent without a request for the whole batch.
+    /// Returns the number of bytes, other than tables, that the garbler sends without a request for
+    /// the whole batch.
     pub(crate) fn total_untabled(&self) -> u64 {
         self.untabled.saturating_mul(self.batch)
     }
 
-    /// Returns the maximum of [`Layout::untabled`].
+    /// Returns [`Layout::untabled`] of the largest group of the batch.
     pub(crate) fn max_untabled(&self) -> u64 {
         self.untabled(self.lanes(0))
     }
 
-    /// Returns the maximum number of transfers by which requests may precede the evaluations that
-    /// the garbler has started. An evaluator with several threads requests whole groups.
+    /// Returns the maximum number of transfers that may be requested beyond the evaluations that
+    /// the garbler has started. It includes two whole groups, because an evaluator with several
+    /// threads requests whole groups.
     pub(crate) fn max_asked(&self) -> u64 {
         let groups = 2 * self.choices * self.lanes(0) as u64;
         groups.saturating_add(OT_WINDOW)
@@ -179,7 +185,8 @@ impl Layout {
         self.sum(self.batch, self.group.count, self.single.count)
     }
 
-    /// Returns the length of a chunk of the batch, counted from 0. `None` if there are fewer.
+    /// Returns the length, in bytes, of the chunk with this number in the batch, from 0. `None` if
+    /// the batch has fewer chunks.
     pub(crate) fn chunk_len(&self, number: u64) -> Option<usize> {
         let in_groups = self.sum(self.together, self.group.count, 0);
         let (of, number) = match number.checked_sub(in_groups) {
@@ -191,9 +198,9 @@ impl Layout {
         of.lens.get(index as usize).map(|len| *len as usize)
     }
 
-    /// Returns the number of labels that the evaluator needs for the chunk after `chunks` of
-    /// `lanes` evaluations. After the last chunk, or if credit needs all labels, it is the number
-    /// of all labels.
+    /// Returns the number of labels that the evaluator needs to evaluate the chunk after the first
+    /// `chunks` chunks of `lanes` evaluations. After the last chunk, or if a table needs all labels
+    /// of its evaluation, it is the number of all labels.
     pub(crate) fn labels_due(&self, lanes: usize, chunks: u64) -> u64 {
         let of = self.chunks(lanes);
         if chunks < of.count && self.is_gradual {
@@ -203,12 +210,12 @@ impl Layout {
         }
     }
 
-    /// Returns the number of labels that the first `chunks` of `lanes` evaluations read.
+    /// Returns the number of labels that the first `chunks` chunks of `lanes` evaluations read.
     pub(crate) fn labels_read(&self, lanes: usize, chunks: u64) -> u64 {
         self.chunks(lanes).labels_of(chunks)
     }
 
-    /// Returns the number of labels that are read by chunks that start in the first `bytes` of
+    /// Returns the number of labels read by the chunks that start within the first `bytes` bytes of
     /// `lanes` evaluations.
     pub(crate) fn labels_within(&self, lanes: usize, bytes: u64) -> u64 {
         self.chunks(lanes).labels_within(bytes)
@@ -222,9 +229,9 @@ impl Layout {
         }
     }
 
-    /// Returns the bytes that are sent without a request for what can be evaluated with the first
-    /// `answered` labels of the evaluator's inputs. Without such inputs, `answered` is a number of
-    /// evaluations.
+    /// Returns the number of bytes, of those sent without a request, that the evaluator can use
+    /// with the first `answered` labels of its inputs. If the evaluator has no inputs, `answered`
+    /// is a number of evaluations.
     pub(crate) fn unasked(&self, answered: u64) -> u64 {
         let group = self.group.bytes.saturating_add(self.untabled(LANES));
         let single = self.single.bytes.saturating_add(self.untabled);
@@ -233,7 +240,7 @@ impl Layout {
         }
         let evaluations = answered / self.choices;
         let whole = self.sum(evaluations, group, single);
-        // Evaluations of an unfinished group have their labels at the same time.
+        // The evaluations of a group receive their labels together.
         let lanes = self.lanes(evaluations);
         let labels = answered - (evaluations - evaluations % lanes as u64) * self.choices;
         if !self.is_gradual || labels == 0 {
@@ -243,8 +250,8 @@ impl Layout {
         whole.saturating_add(part.saturating_add(self.untabled(lanes)))
     }
 
-    /// Adds up the values of the first `evaluations`, for each whole group and for each single
-    /// evaluation.
+    /// Returns the sum over the first `evaluations` evaluations: `per_group` for each whole group,
+    /// and `per_single` for each single evaluation.
     fn sum(&self, evaluations: u64, per_group: u64, per_single: u64) -> u64 {
         let groups = evaluations.min(self.together) / LANES as u64;
         let singles = evaluations.saturating_sub(self.together);
@@ -253,7 +260,8 @@ impl Layout {
     }
 }
 
-/// Returns the bytes per evaluation, without tables, that the garbler sends without a request.
+/// Returns the number of bytes per evaluation, other than tables, that the garbler sends without a
+/// request.
 pub(crate) fn untabled_bytes(terms: &RunTerms) -> u64 {
     let labels = if terms.sends_garbler_labels() {
         16 * terms.split.garbler_bits()

@@ -1,13 +1,15 @@
-//! The two-party protocol of Transpute: agreement, oblivious transfer, streamed garbled tables,
-//! outputs.
+//! The two-party protocol of Transpute: agreement on settings, oblivious transfer, streaming of
+//! garbled tables, and outputs.
 //!
-//! [`SessionConnection`] is a pure state machine: frames in, bytes out, without sockets, clocks and
-//! threads. `transpute-driver` drives it over a link. `docs/protocol.md` specifies the messages.
+//! [`SessionConnection`] is a state machine without I/O: it takes received frames and returns bytes
+//! to send. It uses no sockets and no clocks. `transpute-driver` drives it over a link.
+//! `docs/protocol.md` specifies the messages.
 //!
 //! # Security
-//! The garbler's inputs and the output's authenticity are protected against a **malicious**
+//! The garbler's inputs and the authenticity of the output are protected against a **malicious**
 //! evaluator. The evaluator's inputs are protected only against a **semi-honest** garbler, which
-//! follows the protocol. Implemented from published protocols, not audited; see `docs/security.md`.
+//! follows the protocol. The protocols are published. This implementation has not been audited. See
+//! `docs/security.md`.
 #![forbid(unsafe_code)]
 
 mod channel;

@@ -1,19 +1,20 @@
-//! `Output` messages, in which the evaluator returns the output of an evaluation.
+//! `Output` messages, with which the evaluator returns the masked output of an evaluation to the
+//! garbler.
 
 use transpute_circuit::{Bits, Program};
 
 use crate::{FrameKind, SessionError};
 
-/// Bytes of a masked output with its tag.
+/// Returns the length of an `Output` message, in bytes: the masked output and its tag.
 pub(crate) fn output_len(program: &Program) -> usize {
     program.outputs().len().div_ceil(8) + TAG_LEN
 }
 
-/// Bytes of the tag that proves the possession of the output labels.
+/// Length of the tag, in bytes. The tag proves that the evaluator has the output labels.
 const TAG_LEN: usize = 32;
 
-/// Encodes the evaluator's answer: the colours of its output labels, packed from bit 0 of each byte
-/// upwards, and their tag.
+/// Encodes an `Output` message: the colour bits of the output labels, packed from bit 0 of each
+/// byte upwards, and the tag.
 pub(crate) fn write_output(colours: &Bits, tag: &[u8; TAG_LEN]) -> Vec<u8> {
     let mut message = vec![0; colours.len().div_ceil(8)];
     for (index, colour) in colours.iter().enumerate() {
@@ -23,7 +24,7 @@ pub(crate) fn write_output(colours: &Bits, tag: &[u8; TAG_LEN]) -> Vec<u8> {
     message
 }
 
-/// Decodes the result of [`write_output`].
+/// Decodes an `Output` message, the result of [`write_output`].
 pub(crate) fn read_output(
     message: &[u8],
     outputs: usize,

@@ -19,23 +19,23 @@ use crate::{
     transfers::{Transfers, block},
 };
 
-/// The garbler's half.
+/// The garbler's state of the oblivious transfers of a run.
 pub(crate) enum GarblerOt {
     None,
     Direct {
         base: Option<AnySender>,
-        /// The seed of the answer's randomness.
+        /// The seed of the randomness in the garbler's answer.
         seed: Zeroizing<[u8; 32]>,
     },
     Extension {
         kind: Extension,
         base: Option<AnyReceiver>,
-        /// The correlation between the two strings of every transfer.
+        /// The offset between the two strings of every correlated transfer.
         delta: Zeroizing<u128>,
         sender: Option<Box<CotSender>>,
         is_set_up: bool,
         masks: Option<Box<MaskHash>>,
-        /// The segment whose check is due, with the number of its first transfer.
+        /// The last segment, until its check arrives, with the number of its first transfer.
         unchecked: Option<(u64, UncheckedRows)>,
     },
     /// From the pool of a connection.
@@ -45,15 +45,15 @@ pub(crate) enum GarblerOt {
 /// The garbler's answer to the evaluator's base-OT message.
 #[derive(Default)]
 pub(crate) struct SetupAnswer {
-    /// The garbler's base-OT message, if it was not the first.
+    /// The garbler's base-OT message, if it follows the evaluator's.
     pub(crate) setup: Option<Vec<u8>>,
     /// The masked labels of direct transfers.
     pub(crate) reply: Option<Vec<u8>>,
 }
 
 impl GarblerOt {
-    /// Starts the transfers. Returns the base-OT message, which is empty if the evaluator's is
-    /// first.
+    /// Starts the transfers. Returns the garbler's base-OT message. It is empty if the evaluator
+    /// sends the first one.
     pub(crate) fn start(
         plan: OtPlan,
         base: BaseOt,
@@ -93,7 +93,7 @@ impl GarblerOt {
         }
     }
 
-    /// Uses another extension with the messages of the first.
+    /// Changes the extension. The base-OT message is the same for all extensions.
     pub(crate) fn set_extension(&mut self, chosen: Extension) {
         if let Self::Extension {
             kind, is_set_up, ..
@@ -104,7 +104,7 @@ impl GarblerOt {
         }
     }
 
-    /// Handles the evaluator's base-OT message. Returns what is sent at once.
+    /// Handles the evaluator's base-OT message. Returns the answer, which is sent at once.
     pub(crate) fn handle_setup(
         &mut self,
         sid: &[u8; 32],
@@ -165,7 +165,7 @@ impl GarblerOt {
     }
 
     /// Handles one `OtExtend` message for transfers `first..first + n`. `challenge` is the hash of
-    /// all frames of the evaluator, including this one.
+    /// all frames that the evaluator has sent in this run, including this one.
     pub(crate) fn handle_extend(
         &mut self,
         first: u64,
@@ -190,8 +190,9 @@ impl GarblerOt {
     }
 
     /// Handles the check of the last segment. Returns the number of its first transfer, the number
-    /// of its transfers, and the answer if the check holds. If `adopts` is set and labels differ by
-    /// one offset, the garbler adopts the transferred labels for those that it has not made.
+    /// of its transfers, and the answer if the check holds. If `adopts` is set and all pairs of
+    /// labels differ by one offset, the garbler adopts the transferred strings as the labels that
+    /// it has not made yet.
     pub(crate) fn handle_check(
         &mut self,
         message: &[u8],
@@ -244,7 +245,7 @@ impl GarblerOt {
     }
 }
 
-/// The evaluator's half.
+/// The evaluator's state of the oblivious transfers of a run.
 pub(crate) enum EvaluatorOt {
     None,
     Direct {
@@ -256,11 +257,11 @@ pub(crate) enum EvaluatorOt {
         kind: Extension,
         correlated: bool,
         base: Option<AnySender>,
-        /// Draws the base-OT answer and the sacrificed choices of each segment.
+        /// The random generator for the base-OT answer and the sacrificed choices of each segment.
         rng: Box<SecretRng>,
         receiver: Option<Box<CotReceiver>>,
         masks: Option<Box<MaskHash>>,
-        /// Requested and unanswered transfers: first number, choices, and t rows.
+        /// Transfers that are requested and not answered.
         open: VecDeque<OpenChunk>,
         /// For tests of a deviating evaluator: a change of its corrections.
         #[cfg(test)]
@@ -268,7 +269,8 @@ pub(crate) enum EvaluatorOt {
     },
     /// From the pool of a connection.
     Pool {
-        /// Requested and unanswered transfers, with the number of the first.
+        /// Transfers that are requested and not answered, with the number of the first in each
+        /// entry.
         open: VecDeque<(u64, Asked)>,
     },
 }
@@ -283,15 +285,16 @@ pub(crate) struct OpenChunk {
 /// The evaluator's answer to the garbler's base-OT message.
 #[derive(Default)]
 pub(crate) struct Corrections {
-    /// The evaluator's base-OT message, if it was not the first.
+    /// The evaluator's base-OT message, if it follows the garbler's.
     pub(crate) setup: Option<Vec<u8>>,
     /// The seed corrections of a SoftSpoken extension.
     pub(crate) seeds: Option<Vec<u8>>,
 }
 
 impl EvaluatorOt {
-    /// Starts the transfers. Returns the base-OT message, which is empty if the garbler's is first.
-    /// `choices` are all input bits of the batch for direct transfers, and not used otherwise.
+    /// Starts the transfers. Returns the evaluator's base-OT message. It is empty if the garbler
+    /// sends the first one. `choices` are all input bits of the batch. Only direct transfers use
+    /// them.
     pub(crate) fn start(
         plan: OtPlan,
         base: BaseOt,
@@ -343,7 +346,7 @@ impl EvaluatorOt {
         }
     }
 
-    /// Returns the choices of transfers that start again in another way.
+    /// Returns the choices of the transfers, which then start again under another plan.
     pub(crate) fn take_choices(&mut self) -> Option<Bits> {
         match self {
             Self::Direct { choices, .. } => Some(std::mem::take(choices)),
@@ -359,21 +362,21 @@ impl EvaluatorOt {
         }
     }
 
-    /// Uses another extension, before the garbler's base-OT message is handled.
+    /// Changes the extension, before the garbler's base-OT message is handled.
     pub(crate) fn set_extension(&mut self, chosen: Extension) {
         if let Self::Extension { kind, .. } = self {
             *kind = chosen;
         }
     }
 
-    /// Expects the answer to corrections of transfers from `first` on.
+    /// Records that corrections of the pooled transfers from number `first` on are sent.
     pub(crate) fn expect(&mut self, first: u64, asked: Asked) {
         if let Self::Pool { open } = self {
             open.push_back((first, asked));
         }
     }
 
-    /// Handles the garbler's base-OT message. Returns what is sent at once.
+    /// Handles the garbler's base-OT message. Returns the messages that are sent at once.
     pub(crate) fn handle_setup(
         &mut self,
         sid: &[u8; 32],
@@ -406,7 +409,7 @@ impl EvaluatorOt {
         }
     }
 
-    /// Returns whether `OtExtend` messages can be made.
+    /// Returns whether `OtExtend` messages can be sent, because the base OTs are complete.
     pub(crate) fn can_extend(&self) -> bool {
         matches!(
             self,
@@ -514,7 +517,7 @@ impl EvaluatorOt {
                 }
                 let whole = chunk.rows.len() * reply_len(*correlated);
                 if *correlated && reply.len() < whole && reply.len().is_multiple_of(16) {
-                    // Without a correction, the transferred block is the label.
+                    // If there is no correction, the transferred block is the label.
                 } else {
                     check_reply(reply, whole)?;
                 }
@@ -543,7 +546,7 @@ impl EvaluatorOt {
     }
 }
 
-/// Draws the seed of a generator for later use.
+/// Draws a seed for a random generator that is used later.
 fn draw_seed(rng: &mut impl CryptoRng) -> Zeroizing<[u8; 32]> {
     let mut seed = Zeroizing::new([0; 32]);
     rng.fill_bytes(&mut *seed);

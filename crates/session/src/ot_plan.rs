@@ -9,11 +9,11 @@ use crate::{
     wire::MAX_PAYLOAD,
 };
 
-/// Largest number of transfers per `OtExtend` message, which is one segment of the extension.
+/// Maximum number of transfers per `OtExtend` message, which is one segment of the extension.
 pub(crate) const OT_CHUNK: usize = SEGMENT_OTS;
 
-/// Returns the bytes of the garbler's answer per transfer of an extension: a correction if labels
-/// are correlated, otherwise two masked labels.
+/// Returns the length of the garbler's answer, in bytes per transfer of an extension. The answer is
+/// one correction if labels are correlated, otherwise two masked labels.
 pub(crate) fn reply_len(correlated: bool) -> usize {
     if correlated { 16 } else { 32 }
 }
@@ -21,51 +21,51 @@ pub(crate) fn reply_len(correlated: bool) -> usize {
 /// The kind of oblivious transfer for the evaluator's inputs.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum OtChoice {
-    /// The kind with the shortest predicted time on the path, if
+    /// The kind with the shortest predicted time, if the path is known from
     /// [`Config::path`](crate::Config::path) or
-    /// [`SessionConnection::set_path`](crate::SessionConnection::set_path) gives one. Otherwise,
-    /// public-key OT for at most [`OtPlan::DIRECT_LIMIT`] bits, and the recommended extension for
-    /// more. If the peer demands another choice, that one is used. If neither side demands one, the
-    /// evaluator's prediction counts.
+    /// [`SessionConnection::set_path`](crate::SessionConnection::set_path). If it is unknown,
+    /// direct OT for at most [`OtPlan::DIRECT_LIMIT`] bits, and an extension for more. A kind that
+    /// the peer demands has priority. If neither side demands a kind, the evaluator's prediction
+    /// decides.
     #[default]
     Auto,
-    /// One public-key OT per input bit. A run without it is refused.
+    /// One public-key OT per input bit. This side refuses runs with another kind.
     Direct,
-    /// 128 base OTs and this extension. A run without it is refused.
+    /// 128 base OTs and this extension. This side refuses runs with another kind.
     Extension(Extension),
 }
 
-/// The kind of oblivious transfer that an [`OtChoice`] gives for a number of transfers.
+/// The kind of oblivious transfer of a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OtPlan {
-    /// The evaluator has no input bits.
+    /// No transfers, because the evaluator has no input bits.
     None,
-    /// Public-key OT on the inputs.
+    /// One public-key OT per input bit.
     Direct,
-    /// Base OTs and an extension.
+    /// 128 base OTs and an extension.
     Extension(Extension),
-    /// From the pool of the connection.
+    /// Transfers from the connection's random-OT pool.
     Pool,
 }
 
 impl OtPlan {
-    /// Maximum number of input bits (of a whole batch) for direct public-key OT by default. Up to
-    /// this number, the work is comparable to the 128 base OTs of an extension, and it saves a
-    /// flight.
+    /// Maximum number of input bits of a whole batch for which [`OtChoice::Auto`] selects direct OT
+    /// on an unknown path. Up to this number, direct OT computes about as long as the 128 base OTs
+    /// of an extension, and it saves a flight.
     pub const DIRECT_LIMIT: u64 = 256;
 
-    /// Returns the maximum number of input bits (of a whole batch) for direct OT, whose messages
-    /// must fit in one frame.
+    /// Returns the maximum number of input bits of a whole batch for direct OT. Each of its
+    /// messages must fit in one frame.
     #[must_use]
     pub const fn direct_maximum(base: BaseOt) -> u64 {
         match base {
             BaseOt::Ristretto255 => 8192,
-            // The receiver's message is the longest.
+            // The receiver's message is the longest, so it determines the maximum.
             _ => ((MAX_PAYLOAD - 64) / base.receiver_len(1)) as u64,
         }
     }
 
-    /// Decides for `count` oblivious transfers on an unknown path.
+    /// Selects the plan for `count` oblivious transfers on an unknown path.
     ///
     /// # Errors
     /// [`ConfigError::TooManyForDirect`].
@@ -100,12 +100,13 @@ impl OtPlan {
         self == other || (is_extension(self) && is_extension(other))
     }
 
-    /// Returns the number of one-way flights from the connection of both parties to the evaluator's
-    /// output. Two make a round trip.
+    /// Returns the number of one-way flights from both parties being connected to the evaluator's
+    /// output. Two flights are one round trip.
     #[must_use]
     pub fn flights(self) -> u32 {
         match self {
-            // The garbler's decoding information waits for the evaluator's hello.
+            // Even without transfers, the garbler sends decoding information only after it has the
+            // evaluator's hello.
             Self::None | Self::Direct | Self::Pool => 2,
             Self::Extension(_) => 3,
         }

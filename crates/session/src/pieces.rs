@@ -1,7 +1,8 @@
 //! Messages about one evaluation that may be longer than a frame.
 //!
-//! Each frame starts with the number of the evaluation (eight bytes, little-endian). The next piece
-//! of the message follows. Both sides know the total length.
+//! Such a message is sent in pieces, one per frame. Each frame starts with the number of the
+//! evaluation (eight bytes, little-endian), followed by the piece. Both sides know the total
+//! length.
 
 use bytes::Bytes;
 
@@ -10,10 +11,10 @@ use crate::{
     wire::{HEADER_LEN, write_frame},
 };
 
-/// Bytes of the number before the content.
+/// Length of the number before the content of a frame, in bytes.
 pub(crate) const NUMBER_LEN: usize = 8;
 
-/// Maximum number of bytes of a piece.
+/// Maximum length of a piece, in bytes. All pieces of a message but the last have this length.
 pub(crate) const PIECE: usize = 64 << 10;
 
 /// Encodes `content` as one or more frames.
@@ -22,7 +23,7 @@ pub(crate) fn piece_frames(
     instance: u64,
     content: &[u8],
 ) -> impl Iterator<Item = Vec<u8>> {
-    // Empty content has one empty piece.
+    // Empty content is sent as one empty piece.
     let first = content.len().min(PIECE);
     let rest = content[first..].chunks(PIECE);
     std::iter::once(&content[..first])
@@ -47,7 +48,7 @@ pub(crate) fn numbered_frame(kind: FrameKind, number: u64, content: &[&[u8]]) ->
     }
 }
 
-/// Encodes a frame.
+/// Encodes a frame with this content as its payload.
 pub(crate) fn whole_frame(kind: FrameKind, content: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(HEADER_LEN + content.len());
     let written = write_frame(&mut frame, kind, |out| {
@@ -76,7 +77,7 @@ pub(crate) fn split_number(kind: FrameKind, payload: &Bytes) -> Result<(u64, Byt
 pub(crate) struct Assembler {
     kind: FrameKind,
     length: usize,
-    /// The evaluation whose pieces are due.
+    /// The evaluation whose pieces arrive next.
     instance: u64,
     collected: Vec<u8>,
 }
@@ -105,8 +106,8 @@ impl Assembler {
             });
         }
         let found = self.collected.len() + piece.len();
-        // Every piece but the last must be full, so that a message cannot consist of endless empty
-        // pieces.
+        // Every piece but the last must be full. Otherwise a peer could send empty pieces without
+        // end.
         if found > self.length || (found < self.length && piece.len() != PIECE) {
             return Err(SessionError::Length {
                 kind: self.kind,

@@ -1,4 +1,4 @@
-//! The choice of the kind of oblivious transfer, with the predicted time of each on a path.
+//! The choice of the kind of oblivious transfer by its predicted time on a path.
 
 use std::{fmt, time::Duration};
 
@@ -10,32 +10,33 @@ use crate::{
     ot_plan::{OT_CHUNK, reply_len},
 };
 
-/// Assumed rate of a path within one host: 10 Gbit/s.
+/// Rate that is assumed for a path within one host if its rate is unknown: 10 Gbit/s.
 const UNKNOWN_RATE_SAME_HOST: Bandwidth = Bandwidth::from_megabits_per_second(10_000.0);
 
-/// Rates below one byte per second count as unknown.
+/// Minimum plausible rate. A path with a lower rate is treated as one with unknown rate.
 const MIN_RATE: Bandwidth = Bandwidth::from_bytes_per_second(1.0);
 
-/// Bytes that a new connection sends before the first acknowledgement: ten segments (RFC 6928). The
-/// number doubles with every round trip.
+/// Initial congestion window, in bytes: ten segments (RFC 6928). The window doubles with every
+/// round trip.
 const FIRST_WINDOW: f64 = 14_600.0;
 
-/// Seconds of the steps of oblivious transfer on one core.
+/// Computing time of the steps of oblivious transfer on one core, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Costs {
-    /// Time of the receiver's message, per base OT.
+    /// Time to compute the receiver's message, per base OT.
     pub receiver_start_s: f64,
-    /// Time of the sender's part, per base OT.
+    /// Time of all the sender's computations, per base OT.
     pub sender_s: f64,
-    /// Time of the receiver's keys, per base OT.
+    /// Time to compute the receiver's key, per base OT.
     pub receiver_finish_s: f64,
-    /// Time of the slower side of an extension, per transfer: IKNP, SoftSpoken with `k` 2, 4 and 8.
+    /// Time of the slower side of an extension, per transfer. The entries are IKNP, and SoftSpoken
+    /// with `k` = 2, 4 and 8.
     pub extension_s: [f64; 4],
 }
 
 impl Costs {
-    /// Returns measurements on one core of a server with AVX-512 IFMA by `cargo test --release -p
-    /// transpute-ot throughput -- --ignored --nocapture`.
+    /// Returns times that were measured on one core of a server with AVX-512 IFMA. The command is
+    /// `cargo test --release -p transpute-ot throughput -- --ignored --nocapture`.
     #[must_use]
     pub(crate) const fn measured(base: BaseOt) -> Self {
         let extension_s = [4.2e-9, 3.7e-9, 5.3e-9, 36e-9];
@@ -56,13 +57,13 @@ impl Costs {
     }
 }
 
-/// The inputs of a choice.
+/// The inputs of the choice of an oblivious-transfer plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Question {
-    /// Input bits of the evaluator in the whole batch.
+    /// Number of transfers: the evaluator's input bits in the whole batch.
     pub transfers: u64,
-    /// The two labels of a bit differ by one offset, so that an extension answers with 16 bytes per
-    /// bit instead of 32.
+    /// Whether the two labels of every bit differ by the same offset. An extension then answers
+    /// with 16 bytes per bit instead of 32.
     pub is_correlated: bool,
     /// The public-key scheme of base OT.
     pub base: BaseOt,
@@ -70,27 +71,28 @@ pub(crate) struct Question {
     pub path: KnownPath,
     /// Computing time of each step of oblivious transfer.
     pub costs: Costs,
-    /// Transfers in the pool of the connection; `None` if there is none.
+    /// Number of transfers in the connection's random-OT pool; `None` if there is no pool.
     pub pool: Option<u64>,
 }
 
-/// A plan, with the time until the evaluator has all labels of its inputs.
+/// A plan of oblivious transfers, with the predicted time until the evaluator has all labels of its
+/// inputs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OtPrediction {
     /// The plan.
     pub plan: OtPlan,
-    /// Time since both parties were connected.
+    /// Predicted time from both parties being connected until the evaluator has these labels.
     pub time: Duration,
 }
 
-/// The result of a choice.
+/// The result of choosing an oblivious-transfer plan by predicted times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Planned {
-    /// The choice.
+    /// The chosen plan, which has the shortest predicted time.
     pub chosen: OtPrediction,
-    /// The second best plan.
+    /// The plan with the second shortest predicted time, if another plan is possible.
     pub runner_up: Option<OtPrediction>,
-    /// The path for which it was chosen, from the evaluator's view.
+    /// The path for which the times were predicted, from the evaluator's view.
     pub path: KnownPath,
 }
 
@@ -111,7 +113,8 @@ impl fmt::Display for Planned {
     }
 }
 
-/// Chooses the plan with the shortest predicted time; of two equal ones, the one with fewer bytes.
+/// Chooses the plan with the shortest predicted time. If two times are equal, it chooses the plan
+/// with fewer bytes.
 #[must_use]
 pub(crate) fn plan(question: &Question) -> Planned {
     let mut all = predictions(question);
@@ -129,7 +132,7 @@ pub(crate) fn plan(question: &Question) -> Planned {
     }
 }
 
-/// Returns all possible plans, with their bytes.
+/// Predicts the time of every possible plan. Returns each with its number of bytes.
 fn predictions(question: &Question) -> Vec<(u64, OtPrediction)> {
     let n = question.transfers;
     let mut all = Vec::new();
@@ -160,13 +163,15 @@ fn rtt(question: &Question) -> f64 {
     question.path.rtt.unwrap_or_default().as_secs_f64()
 }
 
-/// Returns the time to send bytes to the garbler and, after them, bytes to the evaluator.
+/// Returns the time, in seconds, to send `up` bytes to the garbler and then `down` bytes to the
+/// evaluator, without propagation delay.
 fn transfer(question: &Question, up: u64, down: u64) -> f64 {
     let [to_garbler, to_evaluator] = rates(question);
     to_garbler.seconds_to_send(up as f64) + to_evaluator.seconds_to_send(down as f64)
 }
 
-/// Returns the time to send the first bytes of a direction on a new connection.
+/// Returns the time, in seconds, to send the first bytes of a direction on a new connection. It
+/// includes the round trips of slow start.
 fn first_bytes(question: &Question, bytes: u64, rate: Bandwidth) -> f64 {
     let (rtt, mut left) = (rtt(question), bytes as f64);
     let (mut window, mut seconds) = (FIRST_WINDOW, 0.0);
@@ -178,7 +183,7 @@ fn first_bytes(question: &Question, bytes: u64, rate: Bandwidth) -> f64 {
     seconds + rate.seconds_to_send(left)
 }
 
-/// Returns the rates to the garbler and to the evaluator.
+/// Returns the rate to the garbler and the rate to the evaluator.
 fn rates(question: &Question) -> [Bandwidth; 2] {
     let KnownPath {
         rtt,
@@ -193,22 +198,23 @@ fn rates(question: &Question) -> [Bandwidth; 2] {
         .map(|direction| (direction.rate.filter(|rate| *rate >= MIN_RATE)).unwrap_or(unknown))
 }
 
-/// Predicts one public-key transfer per bit: the evaluator's message, the garbler's answer.
+/// Predicts direct transfers: one public-key OT per bit. Returns the bytes and the seconds. The
+/// evaluator sends a message, and the garbler answers.
 fn direct(question: &Question) -> (u64, f64) {
-    // At most a few thousand, so it fits.
+    // The cast is exact, because direct transfers are at most a few thousand.
     let (n, costs) = (question.transfers as usize, &question.costs);
     let up = question.base.receiver_len(n) as u64;
     let down = (question.base.sender_len(n) + 32 * n) as u64;
     let work = costs.receiver_start_s + costs.sender_s + costs.receiver_finish_s;
-    // The garbler's window is open by then, because its tables have been sent.
+    // The answer needs no slow start: the garbler's congestion window has grown with its tables.
     let [to_garbler, _] = rates(question);
     let transfer = first_bytes(question, up, to_garbler) + transfer(question, 0, down);
     let seconds = rtt(question) + transfer + n as f64 * work;
     (up + down, seconds)
 }
 
-/// Predicts base OTs in the other direction, then a stream of requests followed by a stream of
-/// answers.
+/// Predicts an extension. Returns the bytes and the seconds. After base OTs in the other direction,
+/// the evaluator sends a stream of requests, and the garbler a stream of answers.
 fn extended(question: &Question, kind: Extension, cost: f64) -> (u64, f64) {
     let costs = &question.costs;
     let base =
@@ -220,16 +226,18 @@ fn extended(question: &Question, kind: Extension, cost: f64) -> (u64, f64) {
     let n = question.transfers;
     let chunks = |n: u64| {
         let blocks = n.div_ceil(128).saturating_mul(kind.block_len() as u64);
-        // Each segment sacrifices a block and has a check.
+        // Each segment has an additional block, which is sacrificed, and a check.
         let checks = n.div_ceil(OT_CHUNK as u64) * (kind.block_len() + kind.check_len()) as u64;
         let up = blocks.saturating_add(checks);
         let down = n.saturating_mul(reply_len(question.is_correlated) as u64);
         (up, down, n as f64 * cost)
     };
     let (up, down, work) = chunks(n);
-    // The slowest of the three determines the rate. The first chunk passes them in sequence.
+    // Requests, answers and computing overlap, so the slowest of the three determines the time.
+    // Only for the first chunk, they happen in sequence.
     let (first_up, first_down, first_work) = chunks(n.min(OT_CHUNK as u64));
-    // With correlated labels, later labels are usually those that the transfers give.
+    // With correlated labels, the garbler usually adopts the labels of later transfers, which then
+    // need no answer.
     let down = if question.is_correlated {
         first_down
     } else {

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, mem};
 
 use zeroize::Zeroize;
 
-/// Appends to a queue of secrets, like [`reserve_secret`] without copies left behind.
+/// Appends to a queue of secrets. If the queue grows, the old buffer is wiped.
 pub(crate) fn extend_secret<T: Copy + Zeroize>(
     queue: &mut VecDeque<T>,
     items: impl ExactSizeIterator<Item = T>,
@@ -22,7 +22,7 @@ pub(crate) fn reserve_secret<T: Copy + Zeroize>(queue: &mut VecDeque<T>, more: u
     }
 }
 
-/// Moves a queue to a buffer for at least `capacity` items. Returns the old one, wiped.
+/// Moves a queue to a new buffer for at least `capacity` items. Returns the old buffer, wiped.
 fn replace_buffer<T: Copy + Zeroize>(queue: &mut VecDeque<T>, capacity: usize) -> VecDeque<T> {
     let mut next = VecDeque::with_capacity(capacity);
     next.extend(queue.iter().copied());

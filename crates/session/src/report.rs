@@ -1,4 +1,4 @@
-//! The counters of a session while it runs, and its report at the end.
+//! Milestones, byte counts and live counters of a run.
 
 use std::{
     sync::{
@@ -10,20 +10,21 @@ use std::{
 
 use transpute_circuit::Bits;
 
-/// A milestone of every completed session.
+/// A milestone that every completed run reaches.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub enum Milestone {
-    /// The peer's hello has arrived and agrees with ours.
+    /// The peer's hello has arrived and agrees with this party's hello.
     Agreed,
-    /// The labels of the evaluator's inputs of the first evaluation are sent or received.
+    /// The garbler has sent, or the evaluator has received, the labels of the evaluator's inputs of
+    /// the first evaluation.
     FirstLabels,
-    /// The first chunk of tables is sent or received.
+    /// The garbler has sent, or the evaluator has received, the first chunk of tables.
     FirstTable,
-    /// The last chunk of tables is sent or evaluated.
+    /// The garbler has sent, or the evaluator has evaluated, the last chunk of tables.
     LastTable,
-    /// The last output of this party is known. For a party that learns none, the last output is
-    /// sent or confirmed.
+    /// The last output of this party is known. For a party that learns no output, the last output
+    /// is sent or confirmed.
     LastOutput,
 }
 
@@ -31,7 +32,7 @@ impl Milestone {
     /// The number of milestones.
     pub const COUNT: usize = 5;
 
-    /// All milestones, in the order of their numbers.
+    /// All milestones. The index of each is its discriminant.
     pub const ALL: [Self; 5] = [
         Self::Agreed,
         Self::FirstLabels,
@@ -41,24 +42,24 @@ impl Milestone {
     ];
 }
 
-/// Payload bytes by purpose, of both directions.
+/// Number of payload bytes of a run by purpose, in both directions together.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Traffic {
     /// Garbled tables, without frame headers.
     pub tables: u64,
-    /// Messages of oblivious transfer.
+    /// All messages of oblivious transfer.
     pub ot: u64,
-    /// Bytes of public-key oblivious transfer in `ot`: keys, points and ciphertexts.
+    /// The part of `ot` that belongs to base oblivious transfer: keys, points and ciphertexts.
     pub base_ot: u64,
     /// Labels of the garbler's inputs.
     pub garbler_labels: u64,
-    /// Decoding information and masked outputs.
+    /// Decoding information, and the outputs that the evaluator returns.
     pub outputs: u64,
     /// Everything else: hellos, hashes, and the headers of all frames.
     pub framing: u64,
 }
 
-/// Live counters of a session, readable from any thread.
+/// Live counters of a run, readable from any thread.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Arc<Counters>);
 
@@ -67,12 +68,14 @@ struct Counters {
     table_bytes: AtomicU64,
     total_table_bytes: AtomicU64,
     evaluations: AtomicU64,
-    /// Nanoseconds from the start of the session plus one. 0 means not reached.
+    /// Time of each milestone from the start of the run, in nanoseconds, plus 1. The value 0 means
+    /// that the milestone is not reached.
     milestones: [AtomicU64; Milestone::COUNT],
 }
 
 impl Progress {
-    /// Returns the bytes of tables garbled or evaluated so far, and their total.
+    /// Returns two numbers: the bytes of tables garbled or evaluated so far, and the bytes of all
+    /// tables of the run.
     #[must_use]
     pub fn tables(&self) -> (u64, u64) {
         (
@@ -87,16 +90,17 @@ impl Progress {
         self.0.evaluations.load(Ordering::Relaxed)
     }
 
-    /// Returns the time of a milestone from the start of the session, if it was reached.
+    /// Returns the time from the start of the run to a milestone, if the run has reached it.
     #[must_use]
     pub fn at(&self, milestone: Milestone) -> Option<Duration> {
         let stamp = self.0.milestones[milestone as usize].load(Ordering::Relaxed);
         stamp.checked_sub(1).map(Duration::from_nanos)
     }
 
-    /// Records the time of a milestone. For drivers, which have a clock.
+    /// Records the time from the start of the run to a milestone. The driver calls this, because
+    /// the session has no clock.
     pub fn reach(&self, milestone: Milestone, at: Duration) {
-        // Saturates after 584 years.
+        // The number saturates after 584 years.
         let nanoseconds = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX - 1);
         if let Some(stamp) = self.0.milestones.get(milestone as usize) {
             stamp.store(nanoseconds.saturating_add(1), Ordering::Relaxed);
@@ -125,7 +129,7 @@ pub struct Output {
     pub bits: Bits,
 }
 
-/// The outcome of a call of [`SessionConnection::poll`](crate::SessionConnection::poll).
+/// The result of [`SessionConnection::poll`](crate::SessionConnection::poll).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Progressed {
     /// Some work was done. Call again.

@@ -12,9 +12,9 @@ impl SchemeSet {
     /// No scheme.
     pub const EMPTY: Self = Self(0);
 
-    /// The schemes for an automatic choice: those with a fresh hash key for each session. The
-    /// security of `fixed-key` decreases with all gates ever garbled, and `prf` is never the
-    /// fastest.
+    /// The schemes for an automatic choice: half gates and three halves, which have a fresh hash
+    /// key for each run. `fixed-key` is excluded, because its security decreases with all gates
+    /// ever garbled. `prf` is excluded, because it is never the fastest.
     pub const RECOMMENDED: Self = Self::of(&[Scheme::HalfGates, Scheme::ThreeHalves]);
 
     /// Returns the set of these schemes.
@@ -63,18 +63,19 @@ impl SchemeSet {
         self.0 == 0
     }
 
-    /// Returns the code in messages. Bit n is the scheme with code n.
+    /// Returns the encoding of the set in messages. Bit n is 1 if the set contains the scheme with
+    /// code n.
     pub(crate) const fn code(self) -> u8 {
         self.0
     }
 
-    /// Decodes a set. `None` if a bit is not a scheme.
+    /// Decodes a set. `None` if a set bit is not the code of a scheme.
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         (code & !Self::of(&Scheme::ALL).0 == 0).then_some(Self(code))
     }
 }
 
-/// Names, separated by commas.
+/// Writes the names of the schemes, separated by commas.
 impl fmt::Display for SchemeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<String> = self.iter().map(|scheme| scheme.to_string()).collect();
@@ -85,19 +86,19 @@ impl fmt::Display for SchemeSet {
 /// The garbling schemes in a hello.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct SchemeTerms {
-    /// The preferred scheme, which is allowed.
+    /// The preferred scheme. It is in `allowed`.
     pub(crate) preferred: Scheme,
     pub(crate) allowed: SchemeSet,
-    /// The party's preference decides, because it knows the path.
+    /// Whether the party's preference decides, because it knows the path.
     pub(crate) decides: bool,
 }
 
 impl SchemeTerms {
-    /// Returns the scheme of a session with these two parties. `None` if they allow no common one.
+    /// Returns the scheme of a run with these two parties. `None` if they allow no common scheme.
     ///
-    /// The preference of the deciding party counts. If both or neither decide, the garbler's
-    /// counts. If the other party does not allow it, the first common scheme in the order of codes
-    /// is used. So a party never uses a scheme that it did not allow, whatever the peer sends.
+    /// The scheme is the one that the deciding party prefers. If both or neither decide, it is the
+    /// one that the garbler prefers. If the other party does not allow this scheme, it is the first
+    /// common scheme in the order of codes. So a party never uses a scheme that it does not allow.
     pub(crate) fn agree(garbler: &Self, evaluator: &Self) -> Option<Scheme> {
         let common = garbler.allowed.common(evaluator.allowed);
         let decider = match evaluator.decides && !garbler.decides {

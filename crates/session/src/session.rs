@@ -16,7 +16,7 @@ use crate::{
     terms::{RunLink, RunTerms},
 };
 
-/// One party's side of a run.
+/// One party's side of a run, without I/O.
 ///
 /// Pass received frames to [`handle`](Self::handle), send the output of [`poll`](Self::poll), and
 /// read outputs with [`next_output`](Self::next_output).
@@ -28,8 +28,8 @@ pub(crate) enum Core {
 }
 
 impl Session {
-    /// Starts a run on `terms`. Its frames carry `tag`. Its inputs may be set later, with `provide`
-    /// of the garbler or the evaluator.
+    /// Starts a run with these terms. `tag` is the number of the run in its frames. The inputs may
+    /// be set later, with `provide` of the garbler or the evaluator.
     pub(crate) fn start(
         role: Role,
         terms: RunTerms,
@@ -63,8 +63,8 @@ impl Session {
         }))
     }
 
-    /// Returns the maximum number of bytes that the run sends without a request, under any allowed
-    /// scheme.
+    /// Returns the maximum number of bytes that the garbler sends without a request, under any
+    /// allowed scheme.
     pub(crate) fn max_unasked(&self) -> Result<u64, SessionError> {
         let layout = match &self.0 {
             Core::Garbler(core) => core.layout(),
@@ -84,7 +84,7 @@ impl Session {
         }
     }
 
-    /// Sets what both openings determine about the run.
+    /// Sets the properties of the run that both openings determine.
     pub(crate) fn set_link(&mut self, link: RunLink) {
         match &mut self.0 {
             Core::Garbler(core) => core.set_link(link),
@@ -92,7 +92,7 @@ impl Session {
         }
     }
 
-    /// Prefers a garbling scheme, if it is allowed and the hello has not been sent.
+    /// Makes `scheme` the preferred one, if it is allowed and the hello has not been sent.
     pub(crate) fn prefer_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
         let config = &self.terms().config;
         if scheme == config.scheme || !config.allowed_schemes().contains(scheme) {
@@ -107,7 +107,7 @@ impl Session {
     /// Handles a received frame.
     ///
     /// # Errors
-    /// Any error except those of the link. The run has then ended.
+    /// Any error, except an error of the link. The run has then ended.
     pub(crate) fn handle(&mut self, frame: Frame) -> Result<(), SessionError> {
         match &mut self.0 {
             Core::Garbler(core) => core.handle(frame),
@@ -149,8 +149,8 @@ impl Session {
         }
     }
 
-    /// Returns the frame of this side's hello, for a peer that disagrees before anything was sent.
-    /// The peer learns the difference from it.
+    /// Returns the frame of this side's hello. It is sent to a peer whose hello disagrees before
+    /// this side has sent its own, so that the peer can report the difference.
     pub(crate) fn hello_frame(&self, tag: &[u8]) -> Vec<u8> {
         let hello = match &self.0 {
             Core::Garbler(core) => core.hello(),

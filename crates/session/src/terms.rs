@@ -1,4 +1,4 @@
-//! The terms of a run, shared by all its parts.
+//! The terms of a run: its settings and the values derived from them.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use transpute_circuit::{InputSplit, Program};
 
 use crate::{Config, ConfigError, FrameKind, KnownPath, OtPlan, Planned, Progress, SessionError};
 
-/// The generator of secrets: the algorithm of [`StdRng`](rand::rngs::StdRng), in a type that wipes
-/// its key and its output on drop.
+/// The random generator for secrets. It has the algorithm of [`StdRng`](rand::rngs::StdRng), but
+/// wipes its key and its output on drop.
 pub(crate) type SecretRng = chacha20::ChaCha12Rng;
 
-/// The terms of a run, shared by all its parts. The scheme is the preferred one until the hellos
-/// agree, then the agreed one.
+/// The settings of a run and the values derived from them. The scheme in `config` is the preferred
+/// one until the hellos agree, then the agreed one.
 #[derive(Clone)]
 pub(crate) struct RunTerms {
     pub(crate) config: Config,
     pub(crate) plan: OtPlan,
-    /// The reason for this party's plan, if it predicted times.
+    /// The choice of this party's plan, if it predicted times.
     pub(crate) planned: Option<Planned>,
     pub(crate) program: Arc<Program>,
     pub(crate) split: InputSplit,
@@ -26,15 +26,15 @@ pub(crate) struct RunTerms {
     /// Number of the evaluator's input bits in the batch.
     pub(crate) total_choices: u64,
     pub(crate) progress: Progress,
-    /// `None` until both openings are known.
+    /// The properties that both openings determine. `None` until both openings are known.
     link: Option<RunLink>,
-    /// Tables are made before the inputs are known.
+    /// Whether tables are made before the inputs are known.
     pub(crate) is_prepared: bool,
-    /// This garbler uses its own window before it has the peer's opening.
+    /// Whether this garbler uses its own window until it has the peer's opening.
     pub(crate) is_eager: bool,
 }
 
-/// What both openings determine about a run.
+/// The properties of a run that both openings determine.
 #[derive(Clone, Copy)]
 pub(crate) struct RunLink {
     /// The value to which keys and hashes of the run are bound, in addition to the hellos.
@@ -44,7 +44,7 @@ pub(crate) struct RunLink {
 }
 
 impl RunTerms {
-    /// Checks the settings.
+    /// Checks the settings, and derives the other values.
     pub(crate) fn new(
         program: Arc<Program>,
         split: InputSplit,
@@ -69,8 +69,8 @@ impl RunTerms {
         })
     }
 
-    /// Plans the transfers again for a path. Returns whether the plan changed. Pooled transfers do
-    /// not depend on the path.
+    /// Plans the transfers again for a path, unless they are from the pool. Returns whether the
+    /// plan changed.
     pub(crate) fn replan(&mut self, path: KnownPath) -> Result<bool, SessionError> {
         if self.plan == OtPlan::Pool {
             return Ok(false);
@@ -100,7 +100,7 @@ impl RunTerms {
     /// both hellos.
     ///
     /// # Errors
-    /// [`SessionError::Unexpected`] before both openings are here.
+    /// [`SessionError::Unexpected`] if the peer's opening has not arrived.
     pub(crate) fn session_id(
         &self,
         garbler: &[u8],

@@ -1,4 +1,4 @@
-//! The expected traffic of a run.
+//! The expected number of bytes, flights and transfers of a run.
 
 use transpute_circuit::{InputSplit, Program};
 use transpute_garble::decode_len;
@@ -16,75 +16,76 @@ use crate::{
     wire::HEADER_LEN,
 };
 
-/// Estimated bytes of tables that the garbler has made when the evaluator's first request arrives:
-/// the capacity of the buffers on the garbler's side. Labels of later tables need no answer.
-/// Measured: 130 kB over `tcp`, and up to 15 MB over `rudp` on a path that is known to be fast.
+/// Estimated number of bytes of tables that the garbler has made when the evaluator's first request
+/// arrives: the capacity of the garbler's send buffers. Transfers for later tables need no answer.
+/// Measured values are 130 kB over `tcp`, and up to 15 MB over `rudp` on a path known to be fast.
 const TABLES_AHEAD: u128 = 1 << 20;
 
-/// Bytes of the number of the run in each of its frames.
+/// Length of the run's number, which every frame of a run contains, in bytes.
 const TAG_LEN: usize = 4;
 
-/// Bytes of an additional chunk: a header, the number of the run, the number of the chunk, and the
-/// bits of its trailer rounded up to a byte.
+/// Overhead of one more chunk of tables, in bytes: a header, the number of the run, the number of
+/// the chunk, and the bits of its trailer rounded up to a byte.
 const CHUNK_COST: u128 = (HEADER_LEN + TAG_LEN + NUMBER_LEN + 1) as u128;
 
-/// The bytes of a run and the number of its oblivious transfers. Bytes are those of frames with
-/// their headers.
+/// The expected bytes, flights and oblivious transfers of a run. All numbers of bytes include frame
+/// headers.
 ///
-/// All numbers are exact, except those of the garbler. `garbler_bytes` and `garbler_late_bytes` are
-/// estimates, for two reasons:
+/// All numbers are exact, except for `garbler_bytes` and `garbler_late_bytes`. These are estimates,
+/// for two reasons:
 ///
 /// - Chunks of tables are counted as if all but the last one were full.
-/// - If labels differ by one offset, the garbler answers a transfer of an extension with 16 bytes
-///   if it has made the labels of that input, and with none otherwise. That depends on the arrival
-///   time of the request.
+/// - If all pairs of labels differ by one offset, the garbler's answer to a transfer of an
+///   extension depends on the arrival time of the request. It is 16 bytes if the garbler has
+///   already made the labels of that input, and 0 bytes otherwise.
 ///
-/// `min_garbler_bytes` and `max_garbler_bytes` bound the garbler's bytes for any timing.
+/// `min_garbler_bytes` and `max_garbler_bytes` are bounds of `garbler_bytes` for any timing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ExpectedTraffic {
-    /// Bytes from the garbler to the evaluator.
+    /// Estimated number of bytes from the garbler to the evaluator.
     pub garbler_bytes: u64,
-    /// Part of them that cannot be sent before the garbler has received a message: answers of
-    /// oblivious transfers, labels of the garbler's inputs, decoding information and the end.
+    /// The part of `garbler_bytes` that the garbler cannot send before it has received a message:
+    /// answers of oblivious transfers, labels of its own inputs, decoding information, and the last
+    /// frames.
     pub garbler_late_bytes: u64,
-    /// Minimum of the garbler's bytes: no label of a transfer that needs no answer is made when the
-    /// request arrives.
+    /// Minimum of the garbler's bytes. It assumes that every request arrives before the garbler has
+    /// made the labels, so that correlated transfers need no answer.
     pub min_garbler_bytes: u64,
-    /// Maximum of the garbler's bytes: all these labels are made, and chunks of tables are as short
-    /// as possible.
+    /// Maximum of the garbler's bytes. It assumes that the garbler has made all labels when the
+    /// requests arrive, and that chunks of tables are as short as possible.
     pub max_garbler_bytes: u64,
-    /// Bytes from the evaluator to the garbler.
+    /// Number of bytes from the evaluator to the garbler.
     pub evaluator_bytes: u64,
-    /// Number of one-way flights from the connection of both parties to the evaluator's output
-    /// ([`OtPlan::flights`]).
+    /// Number of one-way flights from both parties being connected to the evaluator's output. See
+    /// [`OtPlan::flights`].
     pub flights: u32,
-    /// Number of public-key oblivious transfers.
+    /// Number of base oblivious transfers, which use public-key operations.
     pub base_transfers: u64,
-    /// Number of transfers of an extension.
+    /// Number of oblivious transfers of an extension.
     pub extended_transfers: u64,
 }
 
-/// The messages of oblivious transfer.
+/// The bytes of the messages of oblivious transfer, and the number of transfers.
 #[derive(Default)]
 struct Transfers {
-    /// The garbler's message that depends on none of the evaluator's.
+    /// Bytes of the garbler's first message, which depends on no message of the evaluator.
     setup: u128,
-    /// The garbler's answers.
+    /// Expected bytes of the garbler's answers.
     answers: u128,
-    /// Bytes of answers that are not needed if their labels are not made.
+    /// Maximum bytes of answers that are omitted if their labels are not made in time.
     avoidable: u128,
-    /// The part of `avoidable` that `answers` includes.
+    /// The part of `avoidable` that is expected and included in `answers`.
     expected_avoidable: u128,
-    /// All messages of the evaluator.
+    /// Bytes of all the evaluator's messages.
     requests: u128,
     base: u64,
     extended: u64,
 }
 
 impl ExpectedTraffic {
-    /// Computes the traffic of a connection for one run, with the opening and the end of the
-    /// connection, without a known path ([`Config::path`] is ignored). A run with more direct
-    /// transfers than the protocol allows is counted without them, because it is rejected.
+    /// Computes the traffic of a connection for one run, including the opening and the end of the
+    /// connection. It ignores [`Config::path`]. It leaves out the transfers of a run with more
+    /// direct transfers than the protocol allows, because such a run is rejected.
     #[must_use]
     pub fn new(program: &Program, split: &InputSplit, config: &Config) -> Self {
         let scheme = config.scheme;
@@ -187,8 +188,8 @@ impl Transfers {
     }
 }
 
-/// Returns the number of transfers that are answered with a correction, because their labels are in
-/// tables that were made before.
+/// Returns the number of transfers that the garbler answers with a correction, because it has made
+/// the tables that use their labels before the request arrives.
 fn answered(count: u64, tables: u128) -> u128 {
     match tables <= TABLES_AHEAD {
         true => count.into(),
@@ -196,27 +197,27 @@ fn answered(count: u64, tables: u128) -> u128 {
     }
 }
 
-/// Returns the length of a frame of a run, with its tag.
+/// Returns the length of a frame of a run, in bytes, with header and tag.
 fn framed(payload: usize) -> u128 {
     untagged(TAG_LEN + payload)
 }
 
-/// Returns the length of a frame with this payload.
+/// Returns the length of a frame with a payload of this length, in bytes, with its header.
 fn untagged(payload: usize) -> u128 {
     (HEADER_LEN + payload) as u128
 }
 
-/// Returns the length of a frame whose content follows a number.
+/// Returns the length of a frame of a run whose content follows a number, in bytes.
 fn numbered(content: usize) -> u128 {
     framed(NUMBER_LEN + content)
 }
 
-/// Returns the length of the frames of a message in pieces.
+/// Returns the total length of the frames of a message of `content` bytes in pieces.
 fn pieces(content: usize, piece: usize) -> u128 {
     content as u128 + content.div_ceil(piece) as u128 * numbered(0)
 }
 
-/// Returns the length of the frames of a message that has one piece even if it is empty.
+/// Returns the same as [`pieces`] for a message that has one piece even if it is empty.
 fn whole_pieces(content: usize) -> u128 {
     pieces(content, PIECE).max(numbered(0))
 }

@@ -4,30 +4,31 @@ use crc_fast::CrcAlgorithm;
 
 use crate::wire::FrameKind;
 
-/// Hashes the frames of one direction in order.
+/// The running hash of the frames of one direction of a run, in order.
 ///
-/// Tables are nearly all of the traffic. Of them it hashes the headers, and over an unencrypted
-/// link also a checksum. An attacker who changes bytes there can also change this hash when it is
-/// sent. An encrypted link authenticates the bytes.
+/// Tables are nearly all of the traffic, so their bytes are not hashed. The hash includes their
+/// headers and, over an unencrypted link, a checksum of their bytes. A checksum suffices there,
+/// because an attacker on the path could also change the hash when it is sent. An encrypted link
+/// authenticates all bytes.
 pub(crate) struct Transcript {
     hasher: blake3::Hasher,
-    /// Bytes that are not hashed yet, fewer than a [`STRIDE`].
+    /// Bytes that are not hashed yet, fewer than [`STRIDE`].
     staged: Vec<u8>,
     covers_tables: bool,
 }
 
-/// The checksum of tables: 64 bits, as fast as memory if the processor has carry-less
-/// multiplication.
+/// The checksum of tables, of 64 bits. With carry-less multiplication instructions, it is as fast
+/// as reading memory.
 const CHECKSUM: CrcAlgorithm = CrcAlgorithm::Crc64Nvme;
 
 fn checksum(tables: &[u8]) -> u64 {
     crc_fast::checksum(CHECKSUM, tables)
 }
 
-/// The transcript entry of a frame of tables that is not kept, because its garbler starts again.
+/// The transcript entry of a frame of tables that is ignored, because the garbler will start again.
 #[derive(Clone, Copy)]
 pub(crate) struct Skipped {
-    /// Length of the payload.
+    /// Length of the payload, in bytes.
     pub(crate) len: u32,
     checksum: u64,
 }
@@ -35,16 +36,17 @@ pub(crate) struct Skipped {
 impl Skipped {
     pub(crate) fn new(payload: &[u8]) -> Self {
         Self {
-            // At most a frame, so it fits.
+            // The cast is exact, because a frame is at most about 1 MiB.
             len: payload.len() as u32,
             checksum: checksum(payload),
         }
     }
 }
 
-/// Bytes per step of the hash. BLAKE3 hashes 16 KiB in parallel, 1 KiB in each lane of the widest
-/// registers, if they start at a multiple of 16 KiB. Other input is hashed in shorter steps, at
-/// worst 1 KiB at a tenth of the speed. Frames start anywhere, so their bytes are collected here.
+/// Number of bytes that are passed to the hash at once. BLAKE3 hashes 16 KiB in parallel, 1 KiB in
+/// each lane of the widest registers, if they start at a multiple of 16 KiB. It hashes other input
+/// in shorter steps, at worst 1 KiB at a tenth of the speed. Frames have any length, so their bytes
+/// are collected first.
 const STRIDE: usize = 16 << 10;
 
 impl Transcript {
@@ -70,7 +72,7 @@ impl Transcript {
         }
     }
 
-    /// Adds a frame of tables that was not kept.
+    /// Adds a frame of tables that was ignored.
     pub(crate) fn add_skipped(&mut self, skipped: &Skipped) {
         self.update(&[FrameKind::Tables as u8]);
         self.update(&skipped.len.to_le_bytes());

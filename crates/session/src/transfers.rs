@@ -1,8 +1,8 @@
 //! The numbering of oblivious transfers by input bits and evaluations.
 //!
-//! Transfers are numbered in the order in which the evaluator's labels are read: by groups of
-//! evaluations that are garbled together, within a group by bits in the order of [`ReadOrder`], and
-//! for each bit by evaluations.
+//! Transfers are numbered in the order in which tables read the evaluator's labels. The numbers run
+//! through the groups of evaluations that are garbled together. In a group, they run through the
+//! input bits in the order of [`ReadOrder`], and for each bit through the evaluations.
 
 use std::{cell::OnceCell, ops::Range, sync::Arc};
 
@@ -12,12 +12,12 @@ use zeroize::Zeroizing;
 
 use crate::{Inputs, SessionError, inputs::fetch, layout::Layout, terms::RunTerms};
 
-/// Converts a label to the block that is transferred.
+/// Converts a label to a block, the string of an oblivious transfer.
 pub(crate) fn block(label: Label) -> u128 {
     u128::from_le_bytes(label.to_bytes())
 }
 
-/// The transfers of a batch.
+/// The numbering of the transfers of a batch.
 pub(crate) struct Transfers {
     program: Arc<Program>,
     split: InputSplit,
@@ -37,7 +37,7 @@ impl Transfers {
         }
     }
 
-    /// Fetches the inputs of the evaluations from `instance` on that are evaluated together.
+    /// Fetches the evaluator's inputs of the group of evaluations that starts at `instance`.
     pub(crate) fn fetch(
         &self,
         inputs: &mut dyn Inputs,
@@ -49,8 +49,8 @@ impl Transfers {
             .collect()
     }
 
-    /// Appends the choices of transfers, numbered within their group, whose inputs were
-    /// [fetched](Self::fetch).
+    /// Appends the choice bits of some transfers of a group to `choices`. `fetched` are the inputs
+    /// from [`fetch`](Self::fetch). The transfers are numbered within the group.
     pub(crate) fn choose(&self, fetched: &[Bits], transfers: Range<usize>, choices: &mut Bits) {
         let lanes = fetched.len();
         let mut number = transfers.start;
@@ -117,7 +117,7 @@ impl Transfers {
         (self.order).get_or_init(|| ReadOrder::new(&self.program, &self.split))
     }
 
-    /// Splits transfers `first..first + n` by groups.
+    /// Splits transfers `first..first + n` into parts that belong to one group each.
     fn parts(&self, first: u64, n: usize) -> impl Iterator<Item = Part> {
         let per_instance = self.per_instance as u64;
         let mut before = 0;
@@ -144,19 +144,19 @@ impl Transfers {
     }
 }
 
-/// The remaining choices of a batch.
+/// The evaluator's choice bits of a batch, in the order of transfers.
 #[derive(Default)]
 pub(crate) struct Choices {
-    /// Earlier choices that were put back, and the number of used ones.
+    /// Choices that were put back, and the number of those that were taken again.
     made: (Bits, usize),
-    /// The inputs of evaluations whose transfers are not all chosen, and the number of chosen ones.
+    /// The fetched inputs of a group, and the number of its transfers whose choices were taken.
     fetched: (Vec<Bits>, usize),
     /// Number of evaluations whose inputs were fetched.
     evaluations: u64,
 }
 
 impl Choices {
-    /// Puts back the choices that were taken last, to be taken again.
+    /// Puts back the choices that were taken last. [`take`](Self::take) returns them again.
     pub(crate) fn put_back(&mut self, taken: &Bits) {
         let (made, used) = &self.made;
         let mut again = Bits::with_capacity(taken.len() + made.len() - used);
@@ -202,13 +202,13 @@ struct Part {
     /// Number of the first transfer within the group.
     start: usize,
     end: usize,
-    /// Number of transfers in the parts before.
+    /// Number of transfers in all earlier parts.
     before: usize,
 }
 
 impl Part {
-    /// Iterates over the bits of one evaluation, as positions in the read order, with the number of
-    /// each transfer.
+    /// Iterates over the input bits of one evaluation of the group. Each item is the bit's position
+    /// in the read order and the number of its transfer.
     fn of_lane(&self, lane: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let Self {
             lanes,

@@ -1,14 +1,16 @@
 //! Frames: the messages in the byte stream.
 //!
-//! A frame is one byte of kind, four bytes of payload length (little-endian) and the payload.
+//! A frame consists of one byte for the kind, four bytes for the length of the payload
+//! (little-endian), and the payload.
 
 use bytes::{Buf, Bytes, BytesMut};
 use thiserror::Error;
 
-/// Bytes before the payload of a frame.
+/// Length of a frame's header, in bytes.
 pub const HEADER_LEN: usize = 5;
 
-/// Maximum payload of a frame, in bytes, and of a receiver's buffer before it reads the content.
+/// Maximum length of a frame's payload, in bytes. A receiver rejects a longer payload after it has
+/// read the header.
 pub const MAX_PAYLOAD: usize = (1 << 20) + 64;
 
 /// The kind of a frame.
@@ -18,23 +20,23 @@ pub const MAX_PAYLOAD: usize = (1 << 20) + 64;
 pub enum FrameKind {
     /// The proposal of a party; the first frame of each direction of a run.
     Hello = 0x01,
-    /// The base-OT message; directly after the hello.
+    /// A party's base-OT message. If the hello announces it, it follows directly.
     OtSetup = 0x02,
-    /// The field on which a party does not agree; the last frame of its direction of the run or the
-    /// connection.
+    /// The [`Field`](crate::Field) that the sender refuses; the last frame of its direction of the
+    /// run or the connection.
     Refuse = 0x03,
-    /// The first frame of each direction of a connection.
+    /// The opening of a party; the first frame of each direction of a connection.
     Open = 0x04,
     /// Evaluator to garbler: seed corrections of a SoftSpoken extension.
     OtExtendSetup = 0x10,
-    /// Evaluator to garbler: masked choices of consecutive oblivious transfers.
+    /// Evaluator to garbler: masked choices of consecutive transfers of an OT extension.
     OtExtend = 0x11,
     /// Garbler to evaluator: the answer to the base-OT message or to one `OtExtend`.
     OtReply = 0x12,
     /// Evaluator to garbler: the consistency check of the `OtExtend` before it.
     OtCheck = 0x14,
-    /// Evaluator to garbler: differences of choices from those of the transfers in the connection's
-    /// pool.
+    /// Evaluator to garbler: corrections, which are the differences between the evaluator's input
+    /// bits and the random choices of transfers in the connection's pool.
     OtCorrect = 0x13,
     /// Garbler to evaluator: labels of the garbler's inputs, for schemes that must send them.
     GarblerLabels = 0x20,
@@ -44,11 +46,12 @@ pub enum FrameKind {
     Decode = 0x22,
     /// Evaluator to garbler: a piece of the masked output and its authenticity tag.
     Output = 0x23,
-    /// The hash of this direction of the run; the last frame of a completed run.
+    /// The hashes of both directions of the run; the last frame of each direction of a completed
+    /// run.
     Finish = 0x30,
     /// The reason of an abort; the last frame of its direction of the run or the connection.
     Abort = 0x31,
-    /// The end of calls; the last frame of its direction of a connection.
+    /// The sender calls for no further runs; the last frame of its direction of a connection.
     Close = 0x32,
     /// A keep-alive without content.
     Alive = 0x40,
@@ -81,7 +84,7 @@ impl FrameKind {
     }
 }
 
-/// One message.
+/// One message on a connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Frame {
     /// The kind of the message.
@@ -90,25 +93,25 @@ pub struct Frame {
     pub payload: Bytes,
 }
 
-/// The error of bytes that are not a frame.
+/// The error of received bytes that are not a valid frame.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// The kind does not exist in this version.
+    /// This version of the protocol has no frame kind with this code.
     #[error("unknown frame kind {0:#04x}")]
     UnknownKind(u8),
-    /// The payload is too long.
+    /// The header announces a payload longer than the limit.
     #[error("a frame announces {found} bytes, more than the {limit} any frame has")]
     TooLong {
-        /// The announced length.
+        /// The announced length, in bytes.
         found: usize,
-        /// The maximum: [`MAX_PAYLOAD`], or the driver's lower limit.
+        /// The limit in bytes: [`MAX_PAYLOAD`], or the lower limit of the driver.
         limit: usize,
     },
 }
 
-/// Splits a byte stream into frames. It holds at most one frame and the bytes that were read after
-/// it.
+/// Splits a byte stream into frames. Its buffer contains the bytes that were appended and are not
+/// returned in frames yet.
 #[derive(Debug, Default)]
 pub struct FrameDecoder {
     buffer: BytesMut,
@@ -121,15 +124,15 @@ impl FrameDecoder {
         Self::default()
     }
 
-    /// Returns the buffer to append received bytes to.
+    /// Returns the buffer. Append received bytes to it.
     pub fn buffer(&mut self) -> &mut BytesMut {
         &mut self.buffer
     }
 
-    /// Returns the next complete frame in the buffer. `None` if it is not complete.
+    /// Removes and returns the next frame. `None` if the buffer does not contain a complete one.
     ///
     /// # Errors
-    /// [`FrameError`], from the header alone, before the payload has arrived.
+    /// [`FrameError`] for an invalid header, even if the payload has not arrived yet.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         let Some((kind, len)) = read_header(&self.buffer)? else {
             return Ok(None);
@@ -147,7 +150,7 @@ impl FrameDecoder {
 /// Reads the kind and the length of the payload, if the whole header is available.
 ///
 /// # Errors
-/// [`FrameError`].
+/// [`FrameError`] if the kind is unknown or the length exceeds [`MAX_PAYLOAD`].
 pub fn read_header(bytes: &[u8]) -> Result<Option<(FrameKind, usize)>, FrameError> {
     let Some((&[code, l0, l1, l2, l3], _)) = bytes.split_first_chunk() else {
         return Ok(None);
@@ -163,7 +166,8 @@ pub fn read_header(bytes: &[u8]) -> Result<Option<(FrameKind, usize)>, FrameErro
     Ok(Some((kind, len)))
 }
 
-/// Appends one frame; `fill` appends the payload. Returns the position of the frame.
+/// Appends one frame to `out`; `fill` appends the payload. Returns the position of the frame in
+/// `out`.
 ///
 /// # Errors
 /// The error of `fill`; `out` is then unchanged.

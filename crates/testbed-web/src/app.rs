@@ -21,10 +21,12 @@ use super::{
 /// Maximum number of open event streams.
 pub(super) const MAX_STREAMS: usize = 32;
 
-/// Maximum number of uploads received at the same time. Each holds its circuit in memory.
+/// Maximum number of uploads received at the same time. It bounds memory, because each upload is
+/// held in memory.
 const MAX_UPLOADS: usize = 4;
 
-/// Maximum number of requests that count circuits, predict or draw at the same time.
+/// Maximum number of concurrent requests that count gates of circuits, predict times or draw
+/// charts.
 const MAX_HEAVY: usize = 2;
 
 /// The state that all handlers share.
@@ -35,24 +37,24 @@ pub(super) struct App {
     pub(super) token: Option<Token>,
     pub(super) sessions: Sessions,
     pub(super) allow_programs: bool,
-    /// The reason why this machine cannot emulate paths, if it cannot.
+    /// The reason why this machine cannot emulate paths. None if it can.
     pub(super) cannot_run: Option<String>,
-    /// The kernel settings of emulated paths, if this machine can emulate them.
+    /// The kernel settings of emulated paths. None if this machine cannot emulate paths.
     pub(super) environment: Option<Environment>,
     /// Becomes true when the server shuts down.
     pub(super) stopping: watch::Receiver<bool>,
     pub(super) limits: ConcurrencyLimits,
-    /// The sizes of circuits that were counted.
+    /// The sizes of the circuits whose gates were counted.
     pub(super) counted: Mutex<HashMap<Source, CircuitFacts>>,
 }
 
-/// Limits on work that goes on at the same time.
+/// Semaphores that limit concurrent work.
 pub(super) struct ConcurrencyLimits {
-    /// Event streams.
+    /// Limits the number of open event streams.
     pub(super) streams: Arc<Semaphore>,
-    /// Uploads that are being received.
+    /// Limits the number of uploads that are being received.
     pub(super) uploads: Semaphore,
-    /// Requests that count circuits, predict or draw.
+    /// Limits the number of requests that take much processor time.
     heavy: Semaphore,
 }
 
@@ -76,7 +78,7 @@ impl App {
         bearer.is_some_and(|given| token.is(given) || self.sessions.is_open(given, Instant::now()))
     }
 
-    /// Runs work that waits for the disk on a thread where that is allowed.
+    /// Runs work that waits for the disk on a thread that may block.
     pub(super) async fn blocking<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
@@ -88,17 +90,18 @@ impl App {
         }
     }
 
-    /// Runs work that takes processor time, at most [`MAX_HEAVY`] requests at once.
+    /// Runs work that takes much processor time on a thread that may block. At most [`MAX_HEAVY`]
+    /// such requests run at once.
     pub(super) async fn heavy<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        // The semaphore is never closed, so this cannot fail.
+        // Acquiring cannot fail, because the semaphore is never closed.
         let _permit = self.limits.heavy.acquire().await;
         self.blocking(work).await
     }
 
-    /// Returns the size of a circuit if it was counted before.
+    /// Returns the size of a circuit if its gates were counted before.
     pub(super) fn known(&self, source: &Source) -> Option<CircuitFacts> {
         let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted.get(source).cloned()

@@ -14,7 +14,7 @@ use transpute::circuit::hex;
 
 /// An embedded file.
 struct Asset {
-    /// The address of the file.
+    /// The path of the file in its URL.
     path: &'static str,
     kind: &'static str,
     content: &'static [u8],
@@ -35,7 +35,7 @@ macro_rules! asset {
     };
 }
 
-/// All files of the web UI. A test compares this list with the folder.
+/// All files of the web UI. A test compares this list with the files in the source folder.
 const ASSETS: &[Asset] = &[
     asset!("/", "index.html", HTML),
     asset!("/api.js", "api.js", SCRIPT),
@@ -68,7 +68,7 @@ const ASSETS: &[Asset] = &[
     asset!("/timelines.js", "timelines.js", SCRIPT),
 ];
 
-/// A file with everything that an answer needs.
+/// A file, prepared for answers: its content, compressed and plain, and its headers.
 #[derive(Clone, Debug)]
 pub(super) struct Ready {
     pub(super) path: &'static str,
@@ -96,13 +96,14 @@ pub(super) fn ready() -> Vec<Ready> {
 
 fn zip(content: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = encoder.write_all(content);
     encoder.finish().unwrap_or_default()
 }
 
 impl Ready {
-    /// Returns the answer to a request: not modified, compressed or plain.
+    /// Returns the answer to a request for the file. The answer is 304 Not Modified, or has the
+    /// compressed or the plain content.
     pub(super) fn answer(&self, headers: &HeaderMap) -> Response {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let mut response = if text(header::IF_NONE_MATCH)

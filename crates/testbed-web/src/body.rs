@@ -1,4 +1,4 @@
-//! Request bodies, bounded in size and in time.
+//! Receives request bodies, with limits on their size and time.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::error::ApiError;
 /// Maximum size of a JSON body, in bytes.
 pub(super) const MAX_JSON_BYTES: usize = 256 << 10;
 
-/// Maximum number of bytes that are read beyond the limit and discarded.
+/// Maximum number of bytes that are read beyond the maximum size of a body, and discarded.
 const MAX_DISCARDED_BYTES: usize = 1 << 20;
 
 /// Time limit for receiving a JSON body.
@@ -26,7 +26,7 @@ const JSON_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time limit for receiving an upload.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Extracts a JSON body, with the limits of this module.
+/// Extracts a JSON body of at most [`MAX_JSON_BYTES`] within [`JSON_TIMEOUT`].
 pub(super) struct JsonBody<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
@@ -36,7 +36,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
         needs_type(request.headers(), "application/json")?;
         let bytes = read(request.into_body(), MAX_JSON_BYTES, JSON_TIMEOUT).await?;
         serde_json::from_slice(&bytes).map(Self).map_err(|error| {
-            // The position of the error means nothing to users: the web UI wrote the JSON.
+            // The position of the error is removed. It does not help users, because the web UI
+            // wrote the JSON.
             let text = error.to_string();
             let text = text.split(" at line ").next().unwrap_or_default();
             ApiError::bad(format!("invalid request: {text}"))
@@ -55,8 +56,8 @@ pub(super) async fn upload(request: Request, max: usize) -> Result<Bytes, ApiErr
     read(request.into_body(), max, UPLOAD_TIMEOUT).await
 }
 
-/// Receives a body of at most `max` bytes. Reads somewhat more of a longer body and discards it: a
-/// client that is still sending often misses an early answer.
+/// Receives a body of at most `max` bytes. Reads and discards up to [`MAX_DISCARDED_BYTES`] more of
+/// a longer body, because a client that is still sending often misses an early answer.
 async fn read(mut body: Body, max: usize, limit: Duration) -> Result<Bytes, ApiError> {
     let reading = async {
         let mut bytes = BytesMut::new();

@@ -1,4 +1,4 @@
-//! HTTP connections: their number and their timeouts.
+//! Serves HTTP connections, with limits on their number, request sizes and times.
 
 use std::{
     future::Future,
@@ -21,19 +21,19 @@ use tokio::{
     time::{Instant, Sleep, sleep, timeout},
 };
 
-/// Maximum number of connections at the same time. Further ones wait in the kernel's backlog.
+/// Maximum number of concurrent connections. Further connections wait in the kernel's backlog.
 pub(super) const MAX_CONNECTIONS: usize = 256;
 
 /// Time limit for the head of a request, which is also the idle timeout of a connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time limit for a write that the client does not read.
+/// Time limit for a write. It ends connections whose clients do not read.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time that a connection has to finish its request when the server shuts down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Maximum size of a request's head, in bytes.
+/// Maximum size of the head of a request (request line and headers), in bytes.
 const MAX_HEAD_BYTES: usize = 32 << 10;
 
 /// Serves one connection until it ends or `stopping` becomes true.

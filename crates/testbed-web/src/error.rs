@@ -1,4 +1,4 @@
-//! The error of a request, as an HTTP answer.
+//! Errors of requests, as HTTP answers.
 
 use std::fmt;
 

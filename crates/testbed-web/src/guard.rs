@@ -11,18 +11,18 @@ use axum::{
 
 use super::{app::App, error::ApiError};
 
-/// The prefix of the addresses of the HTTP interface. All others are files of the web UI.
+/// The prefix of the URL paths of the HTTP interface. All other paths are files of the web UI.
 const API: &str = "/api/";
 
-/// The address that exchanges the token for a session.
+/// The URL path of the request that exchanges the token for a session.
 const SESSION: &str = "/api/session";
 
 /// Content security policy: scripts, styles and requests only from this server, no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
                       connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Rejects requests from other sites and without a credential. Adds security headers to every
-/// answer.
+/// Rejects requests from other sites and requests without a credential. Adds security headers to
+/// every answer.
 pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let is_api = request.uri().path().starts_with(API);
     let mut response = match check(&app, &request) {
@@ -54,9 +54,9 @@ pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
 fn check(app: &App, request: &Request) -> Result<(), ApiError> {
     let headers = request.headers();
     let host = host(request)?;
-    // A server without a token must refuse DNS rebinding, where a foreign name resolves to this
-    // machine. With a token, rebinding gains nothing: a page of another origin has neither token
-    // nor session.
+    // A server without a token must prevent DNS rebinding, in which the name of a foreign site
+    // resolves to this machine. With a token, rebinding does not help an attacker, because a page
+    // of another origin has neither token nor session.
     if app.token.is_none() && !is_loopback(host) {
         return Err(ApiError::forbidden(
             "expected Host localhost, 127.0.0.1 or [::1]",
@@ -87,7 +87,7 @@ fn host(request: &Request) -> Result<&str, ApiError> {
     }
 }
 
-/// Returns whether a host, with or without a port, names this machine and can name no other.
+/// Returns whether a host, with or without a port, is `localhost` or a loopback address.
 fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((name, port)) if port.is_empty() || port.starts_with(':') => name,
@@ -98,7 +98,8 @@ fn is_loopback(host: &str) -> bool {
         || (name.parse::<IpAddr>()).is_ok_and(|address| address.is_loopback())
 }
 
-/// Rejects requests that a page of another site has sent, by `Sec-Fetch-Site` and `Origin`.
+/// Rejects requests that a page of another site has sent. They are recognized by the headers
+/// `Sec-Fetch-Site` and `Origin`.
 fn check_site(headers: &HeaderMap, method: &Method, host: &str) -> Result<(), ApiError> {
     let text =
         |name| (headers.get(name)).map(|value: &HeaderValue| value.to_str().unwrap_or("(no text)"));

@@ -9,15 +9,14 @@ use super::{
     store::{Store, StoreError},
 };
 
-/// Number of runs that one transaction adds.
+/// Maximum number of runs that one transaction adds.
 const TRANSACTION_RUNS: usize = 500;
 
-/// Adds records, such as those of a file of `transpute testbed run`, to the history in a folder.
-/// Returns their number. Creates the folder if it does not exist. No server may use the folder at
-/// the same time.
+/// Adds records, such as those that `transpute testbed run` writes, to the history in `folder`.
+/// Creates the folder if it does not exist. Returns the number of added runs.
 ///
 /// # Errors
-/// [`StoreError`] if the history cannot be used.
+/// [`StoreError`] if the history cannot be used, for example because a server uses the folder.
 pub fn import(folder: &Path, rows: &[Row]) -> Result<usize, StoreError> {
     let store = Store::open(folder)?;
     let mut added = 0;

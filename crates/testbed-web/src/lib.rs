@@ -1,18 +1,19 @@
-//! The web UI of the testbed: scenario_choice conditions, run, watch and compare in a browser.
+//! The web UI of the testbed. In a browser, users choose conditions, start and watch runs, and
+//! compare them.
 //!
 //! [`WebServer`] implements the HTTP interface of docs/testbed-http.md and serves the web UI, which
 //! is embedded in the program. Runs are stored in an SQLite file. Jobs run one at a time on a
-//! thread of their own, whether or not a browser is connected.
+//! separate thread, whether or not a browser is connected.
 //!
 //! | module | content |
 //! | --- | --- |
 //! | `server`, `connection` | listening, connection limits and timeouts |
-//! | `guard`, `token`, `sessions`, `body` | checks of requests and their bodies |
+//! | `guard`, `token`, `sessions`, `body` | authentication and checks of requests |
 //! | `app`, `api` | the shared state and the handlers |
 //! | `jobs` | the queue of jobs, their events and samples |
 //! | `store`, `run` | the history |
 //! | `predictor` | sizes of circuits and predictions of runs |
-//! | `scenario_choice`, `assets` | scenarios of requests, and the files of the web UI |
+//! | `scenario_choice`, `assets` | the scenarios in requests, and the files of the web UI |
 
 mod api;
 mod app;

@@ -22,28 +22,28 @@ use transpute_select::{
 };
 use transpute_testbed::{emulated::path_of, row::Environment};
 
-/// Maximum number of cached circuits, and of cached computations per circuit.
+/// Maximum number of cached circuits, and of cached cost figures per circuit.
 const MAX_KNOWN: usize = 1000;
 
 /// Where a circuit comes from.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Source {
-    /// The catalogue, by this name.
+    /// A built-in circuit, by its name in the catalogue.
     BuiltIn(String),
-    /// An upload: a file in the server's folder, which never changes.
+    /// An uploaded circuit, by the path of its file. The file never changes.
     Upload(PathBuf),
 }
 
 /// The size of a circuit.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct CircuitFacts {
-    /// AND gates.
+    /// Number of AND gates.
     pub(super) and_gates: u64,
-    /// XOR gates.
+    /// Number of XOR gates.
     pub(super) xor_gates: u64,
-    /// Bits of each input value; the first one is the garbler's.
+    /// Width of each input value in bits. The first input value is the garbler's.
     pub(super) input_widths: Vec<u32>,
-    /// Bits of each output value.
+    /// Width of each output value in bits.
     pub(super) output_widths: Vec<u32>,
 }
 
@@ -51,9 +51,9 @@ pub(super) struct CircuitFacts {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TransportEntry {
     pub(super) name: String,
-    /// Whether the model predicts it.
+    /// Whether the model predicts times of the transport.
     pub(super) is_predictable: bool,
-    /// Whether it belongs to the set that is compared by default.
+    /// Whether the transport belongs to the set that is compared by default.
     pub(super) is_usual: bool,
 }
 
@@ -65,8 +65,8 @@ pub(super) struct PredictionQuery<'a> {
     /// Number of evaluations in a run.
     pub(super) batch: u64,
     pub(super) scenario: &'a Scenario,
-    /// The kernel settings of this machine's emulated paths, if known. A scenario's own congestion
-    /// control takes precedence.
+    /// The kernel settings of this machine's emulated paths, if known. A congestion control in the
+    /// scenario takes precedence.
     pub(super) environment: Option<&'a Environment>,
     /// The transports to rank.
     pub(super) transports: &'a [String],
@@ -77,9 +77,10 @@ pub(super) struct PredictionQuery<'a> {
 pub(super) struct Predictions {
     pub(super) path: PathEstimate,
     pub(super) workload: Workload,
-    /// AND gates in one evaluation.
+    /// Number of AND gates in one evaluation.
     pub(super) and_gates: u64,
-    /// The ranking; if no transport is usable, the reason for each.
+    /// The ranking of the transports. If no transport is usable, pairs of each transport and its
+    /// reason.
     pub(super) choice: Result<Choice, Vec<(String, String)>>,
 }
 
@@ -91,7 +92,7 @@ pub(super) struct Predictor {
     known: Mutex<HashMap<Source, CachedCircuit>>,
 }
 
-/// The cached figures of one circuit.
+/// The cached size and cost figures of one circuit.
 #[derive(Clone, Debug)]
 struct CachedCircuit {
     facts: CircuitFacts,
@@ -102,7 +103,7 @@ impl Predictor {
     pub(super) fn new(registry: Registry) -> Self {
         let usual = Candidate::all(&registry);
         let usual = usual.iter().map(|candidate| candidate.spec.name());
-        // The default set comes first, in its order.
+        // The default transports come first, in the order of the default set.
         let usual: Vec<String> = usual.map(str::to_owned).collect();
         let others = (registry.names()).filter(|name| !usual.iter().any(|usual| usual == name));
         let names = (usual.iter().cloned()).chain(others.map(str::to_owned));
@@ -118,7 +119,7 @@ impl Predictor {
         }
     }
 
-    /// Returns the transports, the default set first.
+    /// Returns all transports, the default ones first.
     pub(super) fn transports(&self) -> &[TransportEntry] {
         &self.transports
     }
@@ -126,7 +127,7 @@ impl Predictor {
     /// Returns the size of a circuit, from the cache if possible.
     ///
     /// # Errors
-    /// A line that states why the circuit cannot be loaded.
+    /// One line that describes why the circuit cannot be loaded.
     pub(super) fn count(&self, source: &Source) -> Result<CircuitFacts, String> {
         let known = {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,7 +142,7 @@ impl Predictor {
     /// Predicts the time of a run over each transport.
     ///
     /// # Errors
-    /// A line that states why the run cannot be predicted.
+    /// One line that describes why the run cannot be predicted.
     pub(super) fn predict(&self, question: PredictionQuery<'_>) -> Result<Predictions, String> {
         let PredictionQuery {
             source,
@@ -220,7 +221,8 @@ impl Predictor {
                     computations: HashMap::new(),
                 });
             if figures.computations.len() < MAX_KNOWN {
-                // All schemes are cached together, because users compare them.
+                // The cost figures of all schemes are cached together, because users compare
+                // schemes.
                 for scheme in Scheme::ALL {
                     let computation = of(scheme, batch);
                     figures.computations.insert((scheme, batch), computation);

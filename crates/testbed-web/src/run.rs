@@ -21,13 +21,13 @@ pub(super) enum RunState {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum RunKind {
-    /// Garbler and evaluator of a circuit.
+    /// A garbler and an evaluator run a circuit.
     Run,
-    /// Users' programs.
+    /// Two programs of a user run.
     Programs,
 }
 
-/// The predicted time of a run with its interval, in seconds.
+/// The predicted time of a run and its 80 % interval, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Predicted {
     pub(super) seconds: f64,
@@ -38,7 +38,7 @@ pub(super) struct Predicted {
 /// A run. The order of the fields is the order of the columns in CSV exports.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(super) struct Run {
-    /// 0 until the history assigns a number.
+    /// The number of the run. It is 0 until the history assigns one.
     #[serde(default)]
     pub(super) id: i64,
     pub(super) job: Option<i64>,
@@ -71,7 +71,7 @@ pub(super) struct Run {
     pub(super) predicted_s: Option<f64>,
     pub(super) predicted_low_s: Option<f64>,
     pub(super) predicted_high_s: Option<f64>,
-    /// The transport that the model picks from those of the job.
+    /// The transport of the job that the model predicts to be the fastest.
     #[serde(default)]
     pub(super) pick: Option<String>,
     pub(super) and_gates: Option<u64>,
@@ -86,7 +86,7 @@ pub(super) struct Run {
     pub(super) garbler_cpu_s: Option<f64>,
     pub(super) evaluator_cpu_s: Option<f64>,
     pub(super) overruns: Option<u64>,
-    /// A digest of the scenario. Runs are compared only if it is equal.
+    /// A digest of the scenario. Only runs with equal digests are compared.
     pub(super) conditions: String,
 }
 
@@ -142,7 +142,7 @@ impl Run {
         }
     }
 
-    /// Creates a run from a record. `label` is the name of its circuit for users.
+    /// Creates a run from a record. `label` is the name of the circuit that users see.
     pub(super) fn of_row(row: &Row, label: &str) -> Self {
         let mut run = Self {
             circuit: row.circuit.clone(),
@@ -210,7 +210,8 @@ impl Run {
             )),
             None => Some(format!("the program on side {side} was ended by a signal")),
         };
-        // The program on side A gets SIGTERM when B has ended: exit code 143 is no failure.
+        // The program on side A gets SIGTERM when the one on side B has ended, so exit code 143 is
+        // not a failure.
         self.error = code("B", report.b_code).or_else(|| {
             let by_itself = report.a_code.filter(|&code| code != 143)?;
             code("A", Some(by_itself))
@@ -226,7 +227,7 @@ impl Run {
         self.overruns = Some(overruns.iter().sum());
     }
 
-    /// Adds the counters that were sampled right before the path was removed.
+    /// Adds the counters that were sampled immediately before the path was removed.
     pub(super) fn take_last_look(&mut self, look: &LiveState) {
         self.retransmitted_segments = look.retransmitted_segments;
     }
@@ -237,7 +238,7 @@ impl Run {
         self.predicted_high_s = Some(predicted.high);
     }
 
-    /// Returns the limit that the conditions set, if it is known.
+    /// Returns the minimum run time that the conditions allow, if it is known.
     pub(super) fn limit(&self) -> Option<PathLimit> {
         Some(PathLimit {
             round_trips: self.round_trips?,

@@ -1,4 +1,4 @@
-//! Scenarios of requests, and their form for the sliders of the web UI.
+//! The scenarios in requests, and their representation for the sliders of the web UI.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use transpute_netem::scenario::{PathConfig, Scenario};
@@ -22,7 +22,7 @@ pub(super) struct ScenarioChoice {
     name: Option<String>,
 }
 
-/// Values that replace those of a preset. An absent value keeps the preset's.
+/// Values that replace values of a preset. An absent value leaves the preset's value unchanged.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 struct Overrides {
@@ -30,10 +30,10 @@ struct Overrides {
     rtt_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     loss: Option<f64>,
-    /// `null` removes the bottleneck.
+    /// The rate of the bottleneck. JSON `null` removes the bottleneck.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     rate_mbit: Option<Option<f64>>,
-    /// `null` selects the default queue.
+    /// The queue limit. JSON `null` selects the default limit.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     queue_bytes: Option<Option<u64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     Option::deserialize(deserializer).map(Some)
 }
 
-/// The values of a scenario that sliders show.
+/// The values of a scenario that the sliders of the web UI show.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct SliderValues {
     rtt_ms: f64,
@@ -72,7 +72,7 @@ pub(super) struct ScenarioView {
 }
 
 impl ScenarioChoice {
-    /// Builds and validates the scenario. Never reads a file, whatever the name of the preset.
+    /// Builds and validates the scenario. The name of a preset is never used as a path.
     pub(super) fn scenario(&self) -> Result<Scenario, ApiError> {
         match (&self.preset, &self.toml) {
             (Some(preset), None) if self.name.is_none() => {
@@ -95,7 +95,7 @@ impl ScenarioChoice {
         }
     }
 
-    /// Returns the choice for one cell of the map.
+    /// Returns the scenario of one cell of the map.
     pub(super) fn cell(
         rtt_ms: f64,
         loss: f64,
@@ -119,7 +119,8 @@ impl ScenarioChoice {
 }
 
 impl Overrides {
-    /// Applies the values that differ and appends them to the name, as in `eu-us,rtt=80,loss=0.01`.
+    /// Replaces the values that differ from the scenario's, and appends them to its name, as in
+    /// `eu-us,rtt=80,loss=0.01`.
     fn apply(&self, mut scenario: Scenario) -> Result<Scenario, ApiError> {
         let mut name = scenario.name.clone();
         let now = SliderValues::of(&scenario);
@@ -158,7 +159,7 @@ impl Overrides {
             }
             let after = (limit(&scenario.up), limit(&scenario.down));
             match (before == after, queue) {
-                // An equal limit in another notation leaves the scenario unchanged.
+                // If the queue limit is the same in another notation, the scenario is unchanged.
                 (true, _) => [scenario.up, scenario.down] = kept,
                 (false, Some(bytes)) => label(&mut name, "queue", &bytes),
                 (false, None) => label(&mut name, "queue", &"default"),

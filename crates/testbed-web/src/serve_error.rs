@@ -1,4 +1,4 @@
-//! The error of starting the server.
+//! Errors of starting the server.
 
 use std::{io, net::SocketAddr};
 
@@ -10,13 +10,14 @@ use super::store::StoreError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The address is not a loopback address, and there is no token.
+    /// A token is required, because the address is not a loopback address.
     #[error("{address} can be reached from other machines: a token is needed")]
     NeedsToken {
         /// The address to listen on.
         address: SocketAddr,
     },
-    /// Without a token, every user of this machine could run commands as the server's user.
+    /// A token is required, because users may run programs. Without a token, every user of this
+    /// machine could run commands as the server's user.
     #[error("running users' programs requires a token, even on a loopback address")]
     ProgramsNeedToken,
     /// Listening on the address fails.

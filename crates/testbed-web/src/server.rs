@@ -29,7 +29,7 @@ use super::{
     token::Token,
 };
 
-/// Time that connections have to end after the last job.
+/// Time that connections have to end after the running job has ended at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pause after a failed accept, for example when no file descriptors are left.
@@ -38,15 +38,15 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The settings of a server.
 #[derive(Debug)]
 pub struct ServerConfig {
-    /// The address to listen on. Port 0 takes a free one.
+    /// The address to listen on. With port 0, the system chooses a free port.
     pub listen: SocketAddr,
     /// The folder of the history. It is created if it does not exist.
     pub data: PathBuf,
     /// The `transpute` program, which runs both parties.
     pub binary: PathBuf,
-    /// The secret that clients must present. Optional on a loopback address.
+    /// The secret that clients must present. It is optional on a loopback address.
     pub token: Option<Token>,
-    /// Whether users may run commands as the user of this process.
+    /// Whether clients may run commands with the permissions of this process.
     pub allow_programs: bool,
     /// The transports that users may choose. The program at `binary` must support them too.
     pub registry: Registry,
@@ -68,10 +68,10 @@ impl std::fmt::Debug for WebServer {
 }
 
 impl WebServer {
-    /// Opens the history, starts the thread of the jobs and listens.
+    /// Opens the history, starts the job thread and listens.
     ///
     /// # Errors
-    /// [`ServeError`] if one of these fails, or if a token is required and missing.
+    /// [`ServeError`] if one of these steps fails, or if a token is required and missing.
     pub async fn bind(config: ServerConfig) -> Result<Self, ServeError> {
         let address = config.listen;
         if config.token.is_none() {
@@ -123,7 +123,7 @@ impl WebServer {
         self.address
     }
 
-    /// Returns the reason why this machine cannot emulate paths, if it cannot.
+    /// Returns the reason why this machine cannot emulate paths. None if it can.
     #[must_use]
     pub fn cannot_run(&self) -> Option<&str> {
         self.app.cannot_run.as_deref()
@@ -140,13 +140,13 @@ impl WebServer {
             ..
         } = self;
         let counting = Arc::clone(&app);
-        // In the background, because large circuits take seconds to compile.
+        // Circuits are counted in the background, because large ones take seconds to compile.
         let counting = tokio::task::spawn_blocking(move || count_all(&counting));
         let room = Arc::new(Semaphore::new(connection::MAX_CONNECTIONS));
         let mut connections = JoinSet::new();
         let accepting = async {
             loop {
-                // The semaphore is never closed, so this cannot fail.
+                // Acquiring cannot fail, because the semaphore is never closed.
                 let Ok(place) = Arc::clone(&room).acquire_owned().await else {
                     return;
                 };
@@ -169,7 +169,7 @@ impl WebServer {
         }
         drop(listener);
         let ending = Arc::clone(&app);
-        // A panic was printed to standard error. Event streams report the end of their jobs.
+        // If stopping panics, Rust prints the panic, and the shutdown continues.
         let _ = tokio::task::spawn_blocking(move || ending.jobs.stop()).await;
         stop.send_replace(true);
         let _ = timeout(SHUTDOWN_TIMEOUT, async {
@@ -181,13 +181,13 @@ impl WebServer {
     }
 }
 
-/// Counts the circuits of the catalogue, so that the web UI can show their sizes.
+/// Counts the gates of all circuits of the catalogue, so that the web UI can show their sizes.
 fn count_all(app: &App) {
     for circuit in catalogue::entries() {
         if *app.stopping.borrow() {
             return;
         }
-        // An error is returned again to the request that asks for this circuit.
+        // The error is ignored here. A request for this circuit gets it again.
         let _ = app.count(&Source::BuiltIn(circuit.example.spec.to_owned()));
     }
 }

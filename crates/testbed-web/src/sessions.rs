@@ -10,14 +10,15 @@ use sha2::{Digest, Sha256};
 
 use super::token::{Token, TokenError};
 
-/// Maximum number of open sessions. A further one ends the session that was used least recently.
+/// Maximum number of open sessions. Opening another one ends the session that was used least
+/// recently.
 const MAX_SESSIONS: usize = 64;
 
-/// Time without a request after which a session ends: long enough for a night.
+/// Time without a request after which a session ends. Twelve hours are longer than a night.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// SHA-256 of a session's identifier. A lookup by digest reveals nothing of the identifier by its
-/// timing.
+/// SHA-256 digest of a session's identifier. The timing of a lookup by digest reveals nothing about
+/// the identifier.
 type Key = [u8; 32];
 
 /// The open sessions of one server. They are kept in memory only and end with the server.
@@ -45,7 +46,7 @@ impl Sessions {
         Ok(id)
     }
 
-    /// Returns whether a session is open, and notes that it was used.
+    /// Returns whether a session is open. Records the time of the request in the session.
     pub(super) fn is_open(&self, id: &str, now: Instant) -> bool {
         match self.lock(now).get_mut(&key(id)) {
             Some(used) => {
@@ -61,7 +62,7 @@ impl Sessions {
         self.lock(now).remove(&key(id));
     }
 
-    /// Returns the open sessions, after the idle ones have been ended.
+    /// Ends idle sessions and returns the open ones.
     fn lock(&self, now: Instant) -> MutexGuard<'_, HashMap<Key, Instant>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, used| now.saturating_duration_since(*used) < IDLE_TIMEOUT);

@@ -10,7 +10,8 @@ use zeroize::Zeroizing;
 /// Number of random bytes in a token: 192 bits.
 const RANDOM_BYTES: usize = 24;
 
-/// Length of a token that a user chooses, in characters. In base 64, 22 characters have 132 bits.
+/// Accepted lengths of a token that a user chooses, in characters. 22 random base64 characters have
+/// 132 bits.
 const LENGTHS: std::ops::RangeInclusive<usize> = 22..=256;
 
 /// The secret that clients of the server must present.
@@ -84,7 +85,8 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Compares digests in constant time, so that not even the length shows in the timing.
+/// Compares two texts by their digests in constant time, so the timing reveals neither content nor
+/// length.
 fn same(a: &[u8], b: &[u8]) -> bool {
     Sha256::digest(a).ct_eq(&Sha256::digest(b)).into()
 }

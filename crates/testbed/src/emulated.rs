@@ -1,4 +1,4 @@
-//! The path estimate of an error-free probe on an emulated path.
+//! Computes the path estimate that an error-free probe of an emulated path would return.
 
 use std::time::Duration;
 
@@ -10,20 +10,22 @@ use transpute_units::{Bandwidth, KnownDirection, Loss};
 
 use crate::row::Environment;
 
-/// Rate of a path without an emulated bottleneck. It exceeds the rate of the processors.
+/// The assumed rate of a path without an emulated bottleneck. Processors garble more slowly, so the
+/// exact value does not matter.
 const UNLIMITED: Bandwidth = Bandwidth::from_megabits_per_second(10_000.0);
 
-/// Average fill of a queue that a CUBIC flow keeps full, between the loss and its reduction by
-/// `BETA`.
+/// Average fill of a bottleneck queue, as a fraction, while a CUBIC flow is limited by losses of
+/// this queue. The fill varies because CUBIC multiplies its window by `BETA` after each loss.
 const QUEUE_IN_USE: f64 = 0.85;
 
-/// Bytes of a full packet, as the emulated line counts them.
+/// Size of a full packet in bytes, as the emulated bottleneck counts it.
 const PACKET: f64 = 1500.0;
 
 /// Returns the estimate that a probe without measurement errors would make of an emulated path.
 /// Competing flows reduce the rate and add queueing delay.
 ///
-/// The garbler listens and is party A. So the testbed's direction "up" is *down* here.
+/// In the testbed, "up" is the direction from garbler to evaluator. In an estimate, "up" is the
+/// direction from connector to listener. The garbler listens, so the two directions are swapped.
 ///
 /// # Errors
 /// [`SelectError::Number`] if a figure of the scenario is outside the range of an estimate.
@@ -69,9 +71,9 @@ pub fn path_of(
 
 /// The effect of competing flows on one direction of a path.
 struct CrossEffect {
-    /// The share of the rate that remains, from 0 to 1.
+    /// The share of the rate that remains for the parties, from 0 to 1.
     share: f64,
-    /// The queueing delay that they cause, in seconds.
+    /// The queueing delay that the competing flows cause, in seconds.
     waiting_s: f64,
 }
 
@@ -81,8 +83,9 @@ impl CrossEffect {
         waiting_s: 0.0,
     };
 
-    /// Returns a fair share and the delay of a full queue. CUBIC flows whose window is limited by
-    /// loss below their fair share leave the rest and cause no delay.
+    /// Computes the effect of CUBIC flows. Usually the parties get a fair share of the rate and the
+    /// delay of a full queue. If random loss keeps the flows below their fair share, the parties
+    /// get the rest of the rate without delay.
     fn of(cross: &CrossTraffic, config: &PathConfig, rtt_s: f64) -> Self {
         let Some(rate) = config.rate_mbit.map(Bandwidth::from_megabits_per_second) else {
             return Self::NOBODY;
@@ -107,10 +110,9 @@ impl CrossEffect {
     }
 }
 
-/// Returns the configured loss rate of a direction, from 0 to 1. Overflow of the queue is not
-/// included.
+/// Returns the configured loss rate of a direction, from 0 to 1, without losses by queue overflow.
 fn loss_of(config: &PathConfig) -> f64 {
-    // Bursts: the share of the time in the bad state (Gilbert, 1960).
+    // With loss in bursts (Gilbert, 1960), this is the share of the time in the bad state.
     let bursts = config.burst.map_or(0.0, |burst| {
         let bad = burst.p_enter / (burst.p_enter + burst.p_leave).max(f64::MIN_POSITIVE);
         bad * burst.loss_bad + (1.0 - bad) * burst.loss_good
@@ -151,7 +153,7 @@ mod tests {
         let flows = scenario.cross_traffic.as_ref().unwrap().flows;
         let shared = path_of(&scenario, None).unwrap();
         let rate = |direction: DirectionEstimate| direction.known.rate.unwrap().bits_per_second();
-        // Party A garbles and listens.
+        // Party A garbles and listens, so the testbed's "up" is the estimate's "down".
         assert!((rate(shared.down) * f64::from(flows + 1) - rate(alone.down)).abs() < 1.0);
         assert_eq!(rate(shared.up), rate(alone.up));
         assert!(shared.rtt > alone.rtt);

@@ -1,6 +1,7 @@
 //! Plain traffic over an emulated path: bulk TCP flows and UDP echoes.
 //!
-//! It competes with the parties, and it measures the actual properties of a path.
+//! Scenarios use it as cross traffic that competes with the parties. [`crate::link`] uses it to
+//! measure the actual properties of a path.
 
 use std::{
     io::{self, Read, Write},
@@ -21,46 +22,47 @@ use transpute_units::Bandwidth;
 /// The interval over which the peak rate of a flow is averaged.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// The interval between samples of a flow's bytes.
+/// The interval between samples of the number of received bytes.
 const SLOT: Duration = Duration::from_millis(100);
 
-/// The time between two echo requests.
+/// The pause between two echo requests.
 const ECHO_PAUSE: Duration = Duration::from_millis(10);
 
-/// The interval between checks of the cancellation.
+/// The interval between checks whether the caller has cancelled the traffic.
 const TICK: Duration = Duration::from_millis(100);
 
 const BUFFER: usize = 256 << 10;
 
-/// The result of a bulk flow, at its receiver.
+/// The measurements of a bulk TCP flow at its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FlowReport {
-    /// Bytes of payload.
+    /// Number of received payload bytes.
     pub bytes: u64,
-    /// Time from the first byte to the last.
+    /// Time from the first byte to the last, in seconds.
     pub seconds: f64,
-    /// Average rate of the payload in Mbit/s, with slow start.
+    /// Average rate of the payload in Mbit/s, including slow start.
     pub mbit: f64,
-    /// Peak rate over a second, in Mbit/s, or the average of a shorter flow.
+    /// Largest average rate over one second, in Mbit/s. For a flow of less than a second, the
+    /// average rate of the flow.
     pub peak_mbit: f64,
 }
 
 /// The result of echo requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct EchoReport {
-    /// Requests sent.
+    /// Number of requests sent.
     pub sent: u32,
-    /// Answers received.
+    /// Number of answers received.
     pub received: u32,
-    /// The shortest round trip in milliseconds. None without an answer.
+    /// The shortest round-trip time in milliseconds. None without an answer.
     pub min_ms: Option<f64>,
-    /// The median round trip in milliseconds.
+    /// The median round-trip time in milliseconds. None without an answer.
     pub median_ms: Option<f64>,
-    /// The longest round trip in milliseconds.
+    /// The longest round-trip time in milliseconds. None without an answer.
     pub max_ms: Option<f64>,
 }
 
-/// Receives for this time, until the flow ends, or until `cancel` becomes true.
+/// Receives a flow until the given time has passed, the flow ends or `cancel` becomes true.
 pub(crate) fn receive(
     mut stream: TcpStream,
     duration: Duration,
@@ -71,7 +73,7 @@ pub(crate) fn receive(
     let mut start = None;
     let mut last = Instant::now();
     let mut bytes = 0;
-    // Total bytes at the end of each interval.
+    // The total number of received bytes at the end of each interval.
     let mut slots: Vec<u64> = Vec::new();
     let begin = Instant::now();
     while begin.elapsed() < duration && !cancel.load(Ordering::Relaxed) {
@@ -106,7 +108,8 @@ fn is_passing(error: &io::Error) -> bool {
     )
 }
 
-/// Returns the largest rate over a window, in Mbit/s.
+/// Returns the largest average rate over [`WINDOW`], in Mbit/s. None for a shorter flow. `slots`
+/// has the total number of bytes at the end of each [`SLOT`].
 fn peak(slots: &[u64]) -> Option<f64> {
     let width = (WINDOW.as_millis() / SLOT.as_millis()) as usize;
     let most = (slots.windows(width + 1))
@@ -115,7 +118,7 @@ fn peak(slots: &[u64]) -> Option<f64> {
     Some(rate(most, WINDOW.as_secs_f64()))
 }
 
-/// Returns megabits per second: zero if no time has passed.
+/// Returns the rate in Mbit/s. It is 0 if no time has passed.
 fn rate(bytes: u64, seconds: f64) -> f64 {
     Bandwidth::from_bytes_per_second(bytes as f64 / seconds).megabits_per_second()
 }
@@ -149,7 +152,7 @@ pub(crate) fn ping(
                     times.push(start.elapsed().as_secs_f64() * 1e3);
                     break;
                 }
-                // The answer to an older request, which has been counted as lost.
+                // This is the answer to an older request, which was counted as lost already.
                 Ok(_) => {}
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(error),
@@ -184,7 +187,7 @@ pub(crate) fn echo(socket: &UdpSocket, stop: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Time for cross traffic to reach its rate before the parties start.
+/// Time for which cross traffic runs before the parties start, so that it reaches its rate.
 const HEAD_START: Duration = Duration::from_secs(2);
 
 /// Bulk TCP flows in one direction. They end on drop.
@@ -195,7 +198,7 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
-    /// Starts the cross traffic of the scenario, if any, and waits until it has reached its rate.
+    /// Starts the cross traffic of the scenario, if any, and waits for [`HEAD_START`].
     pub(crate) fn of_scenario(lab: &Lab, scenario: &Scenario) -> io::Result<Self> {
         let Some(cross) = &scenario.cross_traffic else {
             return Ok(Self::default());
@@ -252,8 +255,8 @@ impl Flows {
 impl Drop for Flows {
     fn drop(&mut self) {
         for sender in &self.senders {
-            // Ends the write of the flow's thread. The receiver sees the end after all data has
-            // arrived, or when the path is removed.
+            // This ends the blocking write of the flow's thread. The receiver ends after all data
+            // has arrived, or when the path is removed.
             let _ = sender.shutdown(Shutdown::Both);
         }
         self.senders.clear();
@@ -290,7 +293,7 @@ mod tests {
 
     #[test]
     fn the_best_second_is_found() {
-        // Ten slots of 100 ms at 1 kB, then ten at 100 kB, then none.
+        // Ten slots with 1 kB each, then ten slots with 100 kB each.
         let mut slots = vec![0];
         for step in [1_000; 10].into_iter().chain([100_000; 10]).chain([0; 10]) {
             slots.push(slots[slots.len() - 1] + step);

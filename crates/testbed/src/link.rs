@@ -1,4 +1,4 @@
-//! Measurement of an emulated path, with the kernel's TCP and UDP over it.
+//! Measures an emulated path with the kernel's TCP and UDP.
 
 use std::{
     io,
@@ -30,27 +30,28 @@ const ECHOES: u32 = 50;
 /// The measured properties of a path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkReport {
-    /// The configured scenario.
+    /// The configured conditions of the path.
     pub scenario: Scenario,
     /// Round trips of small UDP datagrams on the idle path.
     pub echo: EchoReport,
-    /// One TCP flow from party A to party B.
+    /// Measurements of one TCP flow from party A to party B.
     pub up: FlowReport,
-    /// Counters of the path during that flow.
+    /// Counters of packets from A to B during the flow in `up`.
     pub up_packets: PathCounters,
-    /// One TCP flow from party B to party A.
+    /// Measurements of one TCP flow from party B to party A.
     pub down: FlowReport,
-    /// Counters of the path during that flow.
+    /// Counters of packets from B to A during the flow in `down`.
     pub down_packets: PathCounters,
-    /// Number of packets that the emulator dropped because it was too slow. Many of them mean that
-    /// this machine cannot sustain the scenario.
+    /// Number of packets that the emulator dropped because it was too slow. A large number means
+    /// that this machine is too slow for the scenario.
     pub overruns: u64,
 }
 
-/// Measures round-trip time, and one TCP flow each way for `duration`, each on a path of its own.
+/// Measures the round-trip time, then one TCP flow in each direction for `duration`. Each of the
+/// three measurements has a new path.
 ///
 /// # Errors
-/// [`RunError`]: the path cannot be emulated, or a measurement fails.
+/// [`RunError`] if the path cannot be emulated or a measurement fails.
 pub fn measure(
     scenario: &Scenario,
     duration: Duration,
@@ -92,12 +93,12 @@ fn echoes(scenario: &Scenario, cancel: &AtomicBool) -> Result<EchoReport, RunErr
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     let echoing = thread::spawn(move || flow::echo(&server, &stopped));
-    // Includes the jitter, and a second for a busy machine.
+    // Twice the round-trip time leaves room for jitter, and a second for a busy machine.
     let patience = Duration::from_secs_f64(scenario.rtt_ms() * 2.0 / 1e3 + 1.0);
     let address = SocketAddr::new(lab.address(Side::A), port);
     let report = flow::ping(&client, address, ECHOES, patience, cancel);
     stop.store(true, Ordering::Relaxed);
-    // A panic of the thread was reported. Its requests count as lost.
+    // If the thread panicked, Rust has printed the panic, and its requests count as lost.
     let _ = echoing.join();
     report.map_err(failed)
 }

@@ -1,4 +1,4 @@
-//! The state of a run in progress.
+//! Lets other threads observe the state of a run in progress.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ const MAX_PHASES: usize = 64;
 /// Maximum length of a phase line, in bytes.
 const MAX_LINE_BYTES: usize = 200;
 
-/// A handle on the run in progress, for any thread. Clones share it.
+/// A handle through which any thread observes the run in progress. Clones share the run.
 #[derive(Clone, Debug, Default)]
 pub struct Live(Arc<Mutex<State>>);
 
@@ -57,17 +57,17 @@ struct Heard {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PhaseName {
-    /// Its process has started.
+    /// The party's process has started.
     Started,
     /// Both parties are connected.
     Connected,
-    /// They have agreed on the computation.
+    /// The parties have agreed on the computation.
     Agreed,
-    /// The first labels have arrived.
+    /// The labels of the evaluator's inputs of the first evaluation were sent or received.
     FirstLabels,
-    /// The first table has arrived.
+    /// The first chunk of tables was sent or received.
     FirstTable,
-    /// The last table has arrived.
+    /// The last table was sent or received.
     LastTable,
     /// The last output is known.
     Output,
@@ -92,7 +92,7 @@ pub struct Phase {
     pub party: PartyName,
     /// The phase.
     pub phase: PhaseName,
-    /// Time since the parties' first packet, in milliseconds. None before it.
+    /// Time since the parties' first packet, in milliseconds. None before that packet.
     pub at_ms: Option<f64>,
 }
 
@@ -110,9 +110,9 @@ pub struct Use {
 /// The state of a run at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LiveState {
-    /// Time since the parties' first packet. None before it.
+    /// Time since the parties' first packet. None before that packet.
     pub elapsed: Option<Duration>,
-    /// Counters of the path, up and down.
+    /// Counters of packets, from garbler to evaluator and back.
     pub counters: [PathCounters; 2],
     /// Number of segments that TCP has retransmitted on both sides. None if the kernel does not
     /// report it.
@@ -137,7 +137,7 @@ impl Live {
         self.lock().last.take()
     }
 
-    /// Shows a run until the returned value is dropped.
+    /// Makes a run visible through this handle until the returned value is dropped.
     pub(crate) fn begin(&self, lab: &Lab, whole_groups: bool) -> Shown<'_> {
         let mut state = self.lock();
         state.last = None;
@@ -160,12 +160,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A run that is shown.
+/// Keeps a run visible through a [`Live`] handle until dropped.
 #[derive(Debug)]
 pub(crate) struct Shown<'a>(&'a Live);
 
 impl Shown<'_> {
-    /// Shows the resources of a party's process, or of its process group.
+    /// Makes the resources of a party visible. `leader` is the ID of its process, or of the leader
+    /// of its process group.
     pub(crate) fn party(&self, side: Side, leader: u32) {
         if let Some(current) = &mut self.0.lock().current {
             current.leaders[side.index()] = Some(leader);
@@ -173,7 +174,7 @@ impl Shown<'_> {
         }
     }
 
-    /// Returns a callback for the standard error of a party.
+    /// Returns a callback that parses the phases in the standard error of a party.
     pub(crate) fn on_stderr(&self, side: Side) -> Option<StderrCallback> {
         let phases = Arc::clone(&self.0.lock().current.as_ref()?.phases);
         let mut lines = Lines::default();
@@ -227,7 +228,7 @@ impl Current {
     }
 }
 
-/// Splits a stream into lines.
+/// Splits a stream of bytes into lines.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
@@ -265,8 +266,8 @@ impl Use {
         Stat::read(&text).map(|stat| stat.uses)
     }
 
-    /// Adds up the processes of a group, with the terminated ones that another of them has waited
-    /// for.
+    /// Adds up the resources of all processes of a group, including child processes that have ended
+    /// and were waited for.
     fn of_group(leader: u32) -> Option<Self> {
         let mut sum = None;
         for entry in fs::read_dir("/proc").ok()?.flatten() {
@@ -290,17 +291,17 @@ impl Use {
     }
 }
 
-/// The used fields of `/proc/ID/stat`.
+/// The fields of `/proc/ID/stat` that this module uses.
 struct Stat {
     group: u32,
     uses: Use,
-    /// User and system time of children that were waited for.
+    /// User time and system time of child processes that have ended and were waited for.
     children: (Duration, Duration),
 }
 
 impl Stat {
     fn read(text: &str) -> Option<Self> {
-        // The name, in parentheses, may contain any character.
+        // The name of the program, in parentheses, may contain any character.
         let (_, rest) = text.rsplit_once(") ")?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         // proc(5) numbers the fields from 1. The state, the first field here, is number 3.

@@ -17,10 +17,11 @@ use thiserror::Error;
 
 use crate::perf::ProcessCounters;
 
-/// Maximum number of kept bytes of each output stream of a command. Further bytes are discarded.
+/// Maximum number of bytes that are stored of each output stream of a command. Further bytes are
+/// discarded.
 const MAX_PRINTED: usize = 16 << 20;
 
-/// The interval between checks of the cancellation.
+/// The interval between checks whether the caller has cancelled the run.
 const TICK: Duration = Duration::from_millis(50);
 
 /// The interval between checks whether a process that has closed its output has ended.
@@ -47,7 +48,7 @@ pub enum MeasureError {
         /// The time limit.
         limit: Duration,
     },
-    /// The process ended before the expected output.
+    /// The process ended before it printed the expected line.
     #[error("it ended early: {0}")]
     EndedEarly(String),
     /// The caller cancelled the run. All processes were killed.
@@ -58,20 +59,20 @@ pub enum MeasureError {
 /// The output and the resources of a process that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// The exit status.
+    /// The exit status of the process.
     pub status: ExitStatus,
-    /// Its standard output.
+    /// The standard output of the process, up to 16 MiB.
     pub stdout: String,
-    /// Its standard error.
+    /// The standard error of the process, up to 16 MiB.
     pub stderr: String,
-    /// Time from its start until it closed its output.
+    /// Time from the start of the process until it closed its output.
     pub wall: Duration,
-    /// The resources that it used.
+    /// The resources that the process used.
     pub usage: Usage,
 }
 
 impl Finished {
-    /// Returns the last line of standard error, without `error: `.
+    /// Returns the last line of standard error without the prefix `error: `.
     #[must_use]
     pub fn complaint(&self) -> &str {
         let last = self.stderr.trim_end().lines().last();
@@ -89,13 +90,14 @@ pub struct Usage {
     pub system: Duration,
     /// Peak of resident memory, in bytes.
     pub peak_rss_bytes: u64,
-    /// Processor cycles. None without [`Process::start_counted`] or hardware counters.
+    /// Number of processor cycles. None if the process was not started with
+    /// [`Process::start_counted`], or the machine has no hardware counters.
     pub cycles: Option<u64>,
-    /// Instructions. None without [`Process::start_counted`] or hardware counters.
+    /// Number of executed instructions. None in the same cases as [`cycles`](Self::cycles).
     pub instructions: Option<u64>,
 }
 
-/// A time limit and a cancellation.
+/// A limit for waiting: a time limit, and a flag by which the caller cancels.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline<'a> {
     start: Instant,
@@ -104,7 +106,7 @@ pub struct Deadline<'a> {
 }
 
 impl<'a> Deadline<'a> {
-    /// Ends in `limit` from now, or when `cancel` becomes true.
+    /// Starts the time limit. Waiting also ends when `cancel` becomes true.
     #[must_use]
     pub fn new(limit: Duration, cancel: &'a AtomicBool) -> Self {
         Self {
@@ -136,14 +138,15 @@ pub struct Process {
     output: Receiver<Output>,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    /// Number of streams that the process has not closed.
+    /// Number of output streams that the process has not closed.
     open: usize,
-    /// Time at which it had closed them.
+    /// Time at which the process had closed all its output streams.
     closed: Option<Instant>,
-    /// The process was waited for, so the kernel may reuse its ID.
+    /// True if the process was waited for. The kernel may then reuse its ID.
     reaped: bool,
     counters: ProcessCounters,
-    /// Keeps alive the thread that started the process, if it has one of its own.
+    /// Keeps the thread that started the process alive until dropped. None if the caller's thread
+    /// started it.
     starter: Option<Sender<Never>>,
 }
 
@@ -159,18 +162,18 @@ enum Output {
 }
 
 impl Process {
-    /// Starts a command without input, and keeps its output. The command is killed when the calling
-    /// thread ends, so at the latest with this process. An interruption at the terminal reaches
-    /// this process only, which decides about the command.
+    /// Starts a command without input and stores its output. The kernel kills the command when the
+    /// calling thread ends, so at the latest with this process. Ctrl-C at the terminal reaches this
+    /// process only, not the command.
     ///
     /// # Errors
-    /// [`MeasureError::Start`].
+    /// [`MeasureError::Start`] if the command cannot be started.
     pub fn start(command: Command) -> Result<Self, MeasureError> {
         Self::start_observed(command, None)
     }
 
-    /// Like [`start`](Self::start). `on_stderr` also receives the standard error of the command,
-    /// from another thread.
+    /// Starts a command like [`start`](Self::start). Another thread also passes the command's
+    /// standard error to `on_stderr`.
     fn start_observed(
         mut command: Command,
         on_stderr: Option<StderrCallback>,
@@ -210,18 +213,18 @@ impl Process {
         })
     }
 
-    /// Like [`start`](Self::start), with counters for cycles and instructions of all its threads,
-    /// if this machine has them; see [`Usage`]. The time between the start of the process and its
-    /// execution of the program is not counted.
+    /// Starts a command like [`start`](Self::start), and counts the cycles and instructions of all
+    /// its threads, if this machine has hardware counters. [`Usage`] has the counts. They start
+    /// when the process executes the program.
     ///
     /// # Errors
-    /// [`MeasureError::Start`].
+    /// [`MeasureError::Start`] if the command cannot be started.
     pub fn start_counted(command: Command) -> Result<Self, MeasureError> {
         Self::start_counted_observed(command, None)
     }
 
-    /// Like [`start_counted`](Self::start_counted). `on_stderr` also receives the standard error of
-    /// the command, from another thread.
+    /// Starts a command like [`start_counted`](Self::start_counted). Another thread also passes the
+    /// command's standard error to `on_stderr`.
     pub(crate) fn start_counted_observed(
         command: Command,
         on_stderr: Option<StderrCallback>,
@@ -237,9 +240,9 @@ impl Process {
         self.child.id()
     }
 
-    /// Starts a command from a thread that calls `before` first and starts nothing else. The thread
-    /// lives until the process was waited for, because a process may be set to die with the thread
-    /// that started it.
+    /// Starts a command from a new thread that calls `before` first and starts no other command.
+    /// The thread ends only after the process was waited for, because the kernel kills the process
+    /// when the thread that started it ends.
     pub(crate) fn start_from_thread<T: Send + 'static>(
         command: Command,
         on_stderr: Option<StderrCallback>,
@@ -251,9 +254,9 @@ impl Process {
         let starting = move || {
             let prepared = before();
             let process = Self::start_observed(command, on_stderr);
-            // The receiver waits for it, so sending cannot fail.
+            // The receiver waits for this message, so sending cannot fail.
             let _ = tell.send(process.map(|process| (process, prepared)));
-            // Nothing is sent. The call returns when the sender is dropped.
+            // Nothing is sent on this channel. The call returns when the sender is dropped.
             let _ = over.recv();
         };
         let failed = |source| MeasureError::Start { program, source };
@@ -296,7 +299,8 @@ impl Process {
         }
     }
 
-    /// Waits for the end of the process. Kills it after an error.
+    /// Waits for the end of the process. Kills the process if it exceeds its time limit, is
+    /// cancelled or cannot be waited for.
     ///
     /// # Errors
     /// [`MeasureError::TooLong`], [`MeasureError::Cancelled`], [`MeasureError::Wait`].
@@ -381,7 +385,8 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if !self.reaped {
-            // It may have ended already. It was not waited for, so its ID is still valid.
+            // Killing a process that has ended fails, which does no harm. The process was not
+            // waited for, so its ID is still valid.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -418,7 +423,7 @@ fn read_in_background(
                 Err(_) => break,
             }
         }
-        // The receiver is gone if the process was abandoned.
+        // Sending fails if the receiver was dropped together with an abandoned process.
         let _ = sender.send(Output::Closed(Instant::now()));
     });
 }

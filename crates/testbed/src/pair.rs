@@ -1,4 +1,4 @@
-//! Any two programs on an emulated path.
+//! Runs any two programs on an emulated path.
 
 mod listener;
 mod watchdog;
@@ -29,35 +29,36 @@ use crate::{flow::Flows, live::Live, runner::RunError};
 /// Time for the program on side A to start before the one on side B starts.
 const HEAD_START: Duration = Duration::from_millis(300);
 
-/// Time for the program on side A to exit after the other has ended, and again after a signal.
+/// Time for the program on side A to exit after the program on side B has ended, and again after
+/// each signal.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Maximum number of kept characters of an error message.
+/// Maximum number of characters of a program's error message. The rest is cut.
 const MAX_COMPLAINT: usize = 500;
 
-/// The interval between checks of the processes.
+/// The interval between checks whether a process has ended.
 const TICK: Duration = Duration::from_millis(5);
 
 /// Options for the execution of two programs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PairOptions<'a> {
-    /// Time limit of the program on side B, after which the run is an error; `None` for no limit.
-    /// With a limit, the program is also ended soon after the other one has failed.
+    /// Time limit of the program on side B, after which the run fails. `None` for no limit. With a
+    /// limit, the program on side B is also ended soon after the program on side A has failed.
     pub timeout: Option<Duration>,
-    /// The handle on which the run in progress is shown.
+    /// The handle through which other threads observe the run in progress.
     pub live: Option<&'a Live>,
-    /// The timeline and the output of the programs are kept. The output is then not printed, and
-    /// the programs have no input.
+    /// True if the result includes the timeline and the output of the programs. Their output is
+    /// then not printed, and they have no input.
     pub keeps: bool,
 }
 
-/// The result of two programs.
+/// The result of a run of two programs.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairReport {
     /// The exit code of the program on side A. None if a signal ended it.
     pub a_code: Option<i32>,
-    /// The program on side A was ended by a signal after the end of side B, for example a server.
-    /// Its exit code is then not a result.
+    /// True if this process ended the program on side A by a signal after the end of side B, as for
+    /// a server. Its exit code then does not count as a result.
     pub a_stopped: bool,
     /// The exit code of the program on side B. None if a signal ended it.
     pub b_code: Option<i32>,
@@ -72,16 +73,17 @@ pub struct PairReport {
     pub party_bytes: [u64; 2],
     /// Number of packets from A and from B that the emulator dropped because it was too slow.
     pub overruns: [u64; 2],
-    /// The timeline of arrivals, if it was kept.
+    /// The timeline of arriving bytes, if [`PairOptions::keeps`] is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
-    /// The end of the output of the programs on sides A and B, if it was kept.
+    /// The last bytes of the output of the programs on sides A and B, if [`PairOptions::keeps`] is
+    /// true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<[String; 2]>,
 }
 
-/// Runs a shell command on each side until the one on side B ends. Then the one on side A is ended
-/// by a signal.
+/// Runs a shell command on each side. When the command on side B ends, the command on side A is
+/// ended by a signal.
 ///
 /// The variables `TRANSPUTE_A` and `TRANSPUTE_B` contain the addresses of the sides. The commands
 /// print to the streams of this process. Both are ended when `cancel` becomes true.
@@ -100,7 +102,7 @@ pub fn run(
 /// Runs two commands like [`run`], with options.
 ///
 /// # Errors
-/// Those of [`run`], and [`RunError::Tool`] for a command that exceeds its time limit.
+/// The errors of [`run`], and [`RunError::Tool`] for a command that exceeds its time limit.
 pub fn run_with(
     scenario: &Scenario,
     commands: [&str; 2],
@@ -123,47 +125,48 @@ pub fn run_with(
     }
 }
 
-/// Commands for side A and side B, with their folder and variables.
+/// Shell commands for side A and side B, with their working folder and environment variables.
 pub(crate) struct Pair<'a> {
     pub(crate) commands: [&'a str; 2],
-    /// The working folder of the commands, if not that of this process.
+    /// The working folder of the commands. `None` for the working folder of this process.
     pub(crate) folder: Option<&'a Path>,
-    /// Environment variables of the commands, in addition to the addresses.
+    /// Environment variables of the commands on sides A and B, in addition to the addresses.
     pub(crate) variables: [&'a [(&'a str, &'a OsStr)]; 2],
     pub(crate) options: PairOptions<'a>,
 }
 
-/// The kept output of a command.
+/// The relevant output of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct KeptOutput {
     /// The last line of standard output that is a JSON object.
     pub(crate) said: Option<serde_json::Value>,
-    /// The last line of standard error, without `error: `.
+    /// The last line of standard error without the prefix `error: `.
     pub(crate) complaint: String,
-    /// The end of the output.
+    /// The last bytes of standard output and standard error.
     text: String,
 }
 
 /// The result of a [`Pair`].
 pub(crate) struct Outcome {
     pub(crate) report: PairReport,
-    /// The command on side B was ended at its time limit.
+    /// True if the command on side B was ended at its time limit.
     pub(crate) is_cut_off: bool,
-    /// The commands that were ended by a signal of this process.
+    /// True for each side (A, B) whose command this process ended by a signal.
     pub(crate) is_told: [bool; 2],
     pub(crate) printed: [KeptOutput; 2],
     pub(crate) statuses: [ExitStatus; 2],
 }
 
 impl Pair<'_> {
-    /// Runs both commands, as described at [`run`].
+    /// Runs both commands as [`run`] does.
     pub(crate) fn run(
         &self,
         scenario: &Scenario,
         cancel: &AtomicBool,
     ) -> Result<Outcome, RunError> {
         let mut lab = Lab::start(scenario)?;
-        // Started before the commands, because it must outlive them and this process.
+        // The watchdog starts before the commands, because it does not protect programs that were
+        // started earlier.
         let watchdog = Watchdog::start(&lab).map_err(|error| failed("/bin/sh", &error))?;
         let shown = (self.options.live).map(|live| live.begin(&lab, true));
         let show = |side, group: &Group| {
@@ -240,7 +243,7 @@ fn check(cancel: &AtomicBool) -> Result<(), RunError> {
     Ok(())
 }
 
-/// A command with its child processes. It is killed on drop.
+/// The process group of a command. Its processes are killed on drop.
 struct Group {
     shell: Child,
     command: String,
@@ -304,7 +307,8 @@ impl Group {
         Ok(self.ended)
     }
 
-    /// Waits for the end of the command, with signals of increasing strength.
+    /// Waits for the end of the command. Sends `signals` in order, with a pause of [`GRACE`] after
+    /// each. `None` waits without a signal.
     fn end(
         &mut self,
         signals: &[Option<Signal>],

@@ -1,7 +1,8 @@
 //! Cycles and instructions of a process, from the kernel's performance counters.
 //!
-//! Many virtual machines have none, and many kernels deny them to users (`perf_event_paranoid`). So
-//! a count is always optional, and [`describe`] returns the reason if there is none.
+//! Many virtual machines have no counters, and many kernels deny them to users
+//! (`perf_event_paranoid`). So a count is always optional, and [`describe`] returns the reason for
+//! a missing count.
 
 use std::{hint::black_box, io};
 
@@ -10,14 +11,14 @@ use perf_event::{
     events::{Event, Hardware},
 };
 
-/// The modes that hardware counters count.
+/// The processor modes in which a hardware counter counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Scope {
     UserAndKernel,
     UserOnly,
 }
 
-/// The processes that a counter counts.
+/// The threads and processes that a counter counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum CounterTarget {
     /// The calling thread, from now on.
@@ -27,7 +28,7 @@ enum CounterTarget {
     Started,
 }
 
-/// Counters of the programs that a thread starts.
+/// Counters of cycles and instructions of the programs that a thread starts.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessCounters {
     cycles: Option<Counter>,
@@ -35,8 +36,8 @@ pub(crate) struct ProcessCounters {
 }
 
 impl ProcessCounters {
-    /// Counts the programs that the calling thread starts from now on, as far as this machine can.
-    /// The count begins when a child process executes its program.
+    /// Creates counters for the programs that the calling thread starts from now on. A counter that
+    /// this machine lacks is left out. Counting begins when a child process executes its program.
     pub(crate) fn of_started() -> Self {
         let open = |event| Some(open_widest(event, CounterTarget::Started).ok()?.0);
         Self {
@@ -45,8 +46,8 @@ impl ProcessCounters {
         }
     }
 
-    /// Returns cycles and instructions so far. They are complete after the process was waited for,
-    /// because a thread's count is added at its end.
+    /// Returns the numbers of cycles and instructions so far. They are complete after the process
+    /// was waited for, because the kernel adds the count of a thread when the thread ends.
     pub(crate) fn read(&mut self) -> [Option<u64>; 2] {
         [&mut self.cycles, &mut self.instructions]
             .map(|counter| total(counter.as_mut()?.read_count_and_time().ok()?))
@@ -62,7 +63,8 @@ pub(crate) fn describe() -> String {
     }
 }
 
-/// Counts some cycles and instructions of this thread. Returns the reason if that is impossible.
+/// Tests the counters: counts cycles and instructions of a short loop in this thread. Returns the
+/// reason if they do not work.
 fn probe() -> Result<Scope, String> {
     let mut scopes = [Scope::UserAndKernel; 2];
     for (event, scope) in
@@ -88,7 +90,8 @@ fn probe() -> Result<Scope, String> {
     })
 }
 
-/// Opens a counter of user and kernel mode, or of user mode if the kernel's mode is denied.
+/// Opens a counter of user and kernel mode. Opens a counter of user mode only if the system denies
+/// counting in kernel mode.
 fn open_widest(event: impl Event + Clone, whose: CounterTarget) -> io::Result<(Counter, Scope)> {
     match open(event.clone(), whose, Scope::UserAndKernel) {
         Ok(counter) => Ok((counter, Scope::UserAndKernel)),
@@ -110,8 +113,8 @@ fn open(event: impl Event, whose: CounterTarget, scope: Scope) -> io::Result<Cou
     builder.build()
 }
 
-/// Returns the count, scaled up if the kernel counted for a part of the time only because of other
-/// users of the counters. None if it never counted.
+/// Returns the count. If other users shared the hardware counter, the kernel counted only for a
+/// part of the time, and the count is scaled up. None if the kernel never counted.
 fn total(count: CountAndTime) -> Option<u64> {
     if count.time_running == 0 {
         return None;
@@ -121,7 +124,7 @@ fn total(count: CountAndTime) -> Option<u64> {
     u64::try_from(scaled).ok()
 }
 
-/// Returns the reason for which a counter cannot be opened, in one line.
+/// Describes in one line why a counter cannot be opened.
 fn reason(error: &io::Error) -> String {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     match error.kind() {
@@ -147,7 +150,8 @@ mod tests {
 
     const ROLE: &str = "TRANSPUTE_PERF_BURNER";
 
-    /// Keeps the processor busy in two threads. As a test of its own it does nothing.
+    /// Keeps the processor busy in two threads. Another test starts it as a child process. Without
+    /// the environment variable of that test, it does nothing.
     #[test]
     fn burner() {
         if std::env::var_os(ROLE).is_none() {

@@ -11,16 +11,16 @@ use thiserror::Error;
 use transpute_netem::{lab::Timeline, model::PathCounters, scenario::Scenario};
 use transpute_units::Bandwidth;
 
-/// Version of the format. It changes when a field changes its meaning.
+/// Version of the record format. It changes when a field changes its meaning.
 pub const ROW_FORMAT: u32 = 2;
 
-/// Maximum length of a line, in bytes, far more than any scenario produces.
+/// Maximum length of a line of JSON in a file of records, in bytes. No real record is that long.
 const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// One run of the two parties: its conditions and its result.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Row {
-    /// [`ROW_FORMAT`].
+    /// The format version of this record: [`ROW_FORMAT`].
     pub format: u32,
     /// The conditions of the path.
     pub scenario: Scenario,
@@ -28,7 +28,8 @@ pub struct Row {
     pub circuit: String,
     /// The garbling scheme, as given to `transpute run`.
     pub scheme: String,
-    /// The transport in the command line. For `auto`, the one in use is in [`PartyRow::transport`].
+    /// The transport that the command line named. If it is `auto`, [`PartyRow::transport`] has the
+    /// transport that the parties chose.
     pub transport: String,
     /// Number of evaluations in the run.
     pub batch: u64,
@@ -40,13 +41,13 @@ pub struct Row {
     pub path_seed: u64,
     /// Start of the run, in milliseconds since 1970.
     pub started_unix_ms: u64,
-    /// The machine and its settings.
+    /// The machine of the run and its settings.
     pub environment: Environment,
     /// The error of a failed run, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Time from the parties' first packet until the run was cut off, in milliseconds. The total
-    /// time is at least this. [`error`](Self::error) reports it too.
+    /// Time from the parties' first packet until the run was cut off, in milliseconds. This is a
+    /// lower bound of the total time. [`error`](Self::error) then also describes the cut-off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off_ms: Option<f64>,
     /// The measurements of a successful run.
@@ -57,11 +58,11 @@ pub struct Row {
 /// The machine and its settings.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Environment {
-    /// Version of the testbed.
+    /// Version of the testbed crate.
     pub testbed: String,
     /// Output of `transpute --version`.
     pub transpute: String,
-    /// The emulator of the path.
+    /// The name and kind of the path emulator.
     pub emulator: String,
     /// Operating system and release of the kernel.
     pub kernel: String,
@@ -72,14 +73,14 @@ pub struct Environment {
     pub cpus: u32,
     /// Physical memory in bytes.
     pub memory_bytes: u64,
-    /// The congestion control of TCP connections over the path, as read from one.
+    /// The congestion control of TCP over the path, as read from an open connection.
     pub congestion_control: String,
-    /// `tcp_rmem`: minimum, default and maximum receive buffer in bytes.
+    /// The sysctl `tcp_rmem`: minimum, default and maximum receive buffer in bytes.
     pub tcp_rmem: String,
-    /// `tcp_wmem`: minimum, default and maximum send buffer in bytes.
+    /// The sysctl `tcp_wmem`: minimum, default and maximum send buffer in bytes.
     pub tcp_wmem: String,
-    /// The modes that [`PartyRow::cycles`] and [`PartyRow::instructions`] count: `user and kernel`,
-    /// `user only`, or `none: ` with the reason.
+    /// The processor modes in which [`PartyRow::cycles`] and [`PartyRow::instructions`] are
+    /// counted: `user and kernel`, `user only`, or `none: ` with the reason for missing counts.
     #[serde(default)]
     pub hardware_counters: String,
 }
@@ -87,22 +88,22 @@ pub struct Environment {
 /// The measurements of a successful run. Times are in milliseconds.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Measured {
-    /// Time from the connection of both parties to the evaluator's last output, which Transputation
-    /// (2020) calls the run time. By the evaluator's clock.
+    /// Time from both parties being connected to the evaluator's last output, measured by the
+    /// evaluator. Transputation (2020) calls it the run time.
     pub runtime_ms: f64,
-    /// Time from the parties' first packet to the evaluator's last output, by the clock of the
-    /// machine: [`connected_at_ms`](PartyRow::connected_at_ms) of the evaluator plus
-    /// [`runtime_ms`](Self::runtime_ms). If `transpute` does not report when it was connected: the
-    /// evaluator's time to connect, its handshake and the run time, without the gaps between them.
+    /// Time from the parties' first packet to the evaluator's last output. It is the sum of the
+    /// evaluator's [`connected_at_ms`](PartyRow::connected_at_ms) and
+    /// [`runtime_ms`](Self::runtime_ms). Without `connected_at_ms`, it is the sum of the
+    /// evaluator's `connect_ms`, `handshake_ms` and `runtime_ms`, without the gaps between them.
     pub total_ms: f64,
     /// The garbler, which is party A.
     pub garbler: PartyRow,
     /// The evaluator, which is party B.
     pub evaluator: PartyRow,
-    /// Counters from garbler to evaluator, counted by the emulator from the start of the parties to
-    /// the end of both. They include headers, retransmissions and cross traffic.
+    /// The emulator's counters of packets from garbler to evaluator, from the start of the parties
+    /// to the end of both. They include headers, retransmissions and cross traffic.
     pub up: PathCounters,
-    /// Counters from evaluator to garbler.
+    /// The emulator's counters of packets from evaluator to garbler.
     pub down: PathCounters,
     /// Bytes that the garbler put on the wire, with headers and retransmissions, without cross
     /// traffic.
@@ -110,20 +111,21 @@ pub struct Measured {
     /// Bytes that the evaluator put on the wire, with headers and retransmissions, without cross
     /// traffic.
     pub wire_down_bytes: u64,
-    /// Number of packets from garbler and from evaluator that the emulator dropped because it was
-    /// too slow. If there are any, the run did not have the conditions of its scenario.
+    /// Number of packets from the garbler and from the evaluator that the emulator dropped because
+    /// it was too slow. If one is above 0, the run did not have the conditions of its scenario.
     pub overruns: [u64; 2],
-    /// Arrived bytes by time. Only for the first repetition of a cell.
+    /// Number of bytes that arrived in each interval of the run. By default, only the first
+    /// repetition of a cell has a timeline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
     /// AND gates of one evaluation. None in rows of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub and_gates: Option<u64>,
-    /// The transport with its settings that the connecting evaluator chose. None if it was set by
-    /// name.
+    /// The transport, with its settings, that the connecting evaluator chose. None if the command
+    /// line named a transport.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
-    /// The choice of the transport.
+    /// How the evaluator chose the transport. None if the command line named a transport.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection: Option<SelectionRow>,
     /// Bytes of protocol messages from garbler to evaluator, without overhead of transport and
@@ -131,55 +133,57 @@ pub struct Measured {
     pub payload_up_bytes: u64,
     /// Bytes of protocol messages from evaluator to garbler.
     pub payload_down_bytes: u64,
-    /// Payload up divided by [`runtime_ms`](Self::runtime_ms), in Mbit/s, for comparison with the
-    /// scenario's `up.rate_mbit`.
+    /// [`payload_up_bytes`](Self::payload_up_bytes) divided by [`runtime_ms`](Self::runtime_ms), in
+    /// Mbit/s. It is comparable with `up.rate_mbit` of the scenario.
     pub achieved_mbit: f64,
-    /// The physical limit under these conditions.
+    /// The minimum run time that the round trips and the rate of the path allow.
     pub limit: PathLimit,
 }
 
-/// The choice of a transport.
+/// How a party chose the transport.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct SelectionRow {
     /// The name of the chooser, such as `model`.
     pub chooser: String,
-    /// The reason, as text.
+    /// The reason for the choice, as text.
     pub reason: String,
-    /// The confidence of the choice, from 0 to 1.
+    /// The predicted probability, from 0 to 1, that no other transport is more than 5 % faster.
     pub confidence: f64,
-    /// Predicted time from the choice to the end of the run, in seconds: the rest of the set-up,
-    /// and the run.
+    /// Predicted duration of the rest of the set-up and of the run, in seconds, from the choice on.
     pub predicted_s: f64,
     /// Time from the start of connecting to the choice, in milliseconds.
     pub decided_after_ms: f64,
-    /// Transports that were chosen before and failed.
+    /// Transports that were chosen earlier in this run and failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
 }
 
-/// The physical limits of the conditions. Times are in milliseconds.
+/// Lower bounds of the run time from the round trips and the rate of the path. Times are in
+/// milliseconds.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub struct PathLimit {
-    /// Number of round trips of the protocol, from the connection to the output.
+    /// Number of round trips of the protocol from both parties being connected to the output.
     pub round_trips: f64,
     /// Initial round-trip time of the scenario, without queueing.
     pub rtt_ms: f64,
-    /// Time to transfer the payload of the busier direction at its rate; 0 without a bottleneck.
+    /// Time to transfer the payload at the rate of the path, for the direction that takes longer. 0
+    /// without a bottleneck.
     pub transfer_ms: f64,
-    /// Round trips and transfer in sequence.
+    /// Time of all round trips plus `transfer_ms`, without overlap.
     pub limit_ms: f64,
-    /// Round trips and transfer with the largest possible overlap: the larger of all round trips,
-    /// and of the transfer plus half a round trip. No protocol is faster. A protocol that sends
-    /// tables before it on_stderr from the evaluator can be faster than `limit_ms`.
+    /// Lower bound with the largest possible overlap: the maximum of the time of all round trips,
+    /// and of each direction's transfer time plus its delay. No protocol is faster. A protocol that
+    /// sends tables before it hears from the evaluator can be faster than `limit_ms`.
     pub floor_ms: f64,
-    /// Run time divided by `limit_ms`. None if that is 0.
+    /// Run time divided by `limit_ms`. None if `limit_ms` is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
 }
 
 impl PathLimit {
-    /// Returns the limits of a scenario for a protocol that took `runtime_ms`. Changes of the path
-    /// over time are ignored, so a path that becomes faster has lower limits.
+    /// Computes the limits from the initial conditions of a scenario. `runtime_ms` is used for the
+    /// ratio only. Later changes of the path are ignored, so a run over a path that becomes faster
+    /// can take less time than `floor_ms`.
     #[must_use]
     pub fn of(
         scenario: &Scenario,
@@ -212,46 +216,48 @@ impl PathLimit {
     }
 }
 
-/// One party of a run. Times are in milliseconds, counted from the connection of both parties.
+/// The measurements of one party. Times are in milliseconds. Points in time count from both
+/// parties being connected.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct PartyRow {
-    /// The transport in use.
+    /// The name of the transport in use.
     pub transport: String,
     /// The cipher suite. None in plaintext.
     pub cipher: Option<String>,
-    /// The oblivious transfer in use.
+    /// The name of the oblivious transfer in use.
     pub ot: String,
-    /// Duration of connecting; for the listener, from the peer's first packet.
+    /// Time to connect. At the listener, it starts with the peer's first packet.
     pub connect_ms: f64,
-    /// Duration of the handshake.
+    /// Duration of the handshake of the link.
     pub handshake_ms: f64,
-    /// Time from the parties' first packet to the connection. It puts both parties on one clock.
-    /// None if `transpute` does not report it.
+    /// Time from the first packet of either party until this party was connected. It relates the
+    /// times of both parties to each other. None if `transpute` does not report it.
     #[serde(default)]
     pub connected_at_ms: Option<f64>,
-    /// Time at which the parties had agreed on the computation.
+    /// Time at which the parties agreed on the computation.
     pub agreed_ms: Option<f64>,
-    /// Time of the first labels from oblivious transfer.
+    /// Time at which the labels of the evaluator's inputs of the first evaluation were sent or
+    /// received.
     pub first_labels_ms: Option<f64>,
-    /// Time of the first table.
+    /// Time at which the first chunk of tables was sent or received.
     pub first_table_ms: Option<f64>,
-    /// Time of the last table.
+    /// Time at which the last table was sent or received.
     pub last_table_ms: Option<f64>,
-    /// Time of the last output.
+    /// Time at which the last output was known.
     pub output_ms: Option<f64>,
-    /// Time of the end of the session.
+    /// Time at which the session ended.
     pub session_ms: f64,
     /// Bytes of protocol messages sent.
     pub sent_bytes: u64,
     /// Bytes of protocol messages received.
     pub received_bytes: u64,
-    /// Bytes of garbled tables, in both directions.
+    /// Bytes of garbled tables sent and received.
     pub table_bytes: u64,
-    /// Bytes of oblivious transfer, in both directions.
+    /// Bytes of oblivious transfer sent and received.
     pub ot_bytes: u64,
-    /// Round-trip time measured by the transport.
+    /// Round-trip time that the transport measured. None if it measures none.
     pub rtt_ms: Option<f64>,
-    /// Duration of the process.
+    /// Time from the start of the process until it closed its output.
     pub process_ms: f64,
     /// Processor seconds in user mode, of the whole process.
     pub user_s: f64,
@@ -263,11 +269,12 @@ pub struct PartyRow {
     /// excludes allocations of C libraries. None if `transpute` does not report it.
     #[serde(default)]
     pub peak_heap_bytes: Option<u64>,
-    /// Processor cycles of the whole process with its threads, from the execution of the program.
-    /// [`Environment::hardware_counters`] has the modes, or the reason for a missing count.
+    /// Processor cycles of all threads of the process, counted from the execution of its program.
+    /// None without hardware counters. [`Environment::hardware_counters`] has the counted processor
+    /// modes, or the reason for a missing count.
     #[serde(default)]
     pub cycles: Option<u64>,
-    /// Instructions, counted like [`cycles`](Self::cycles).
+    /// Executed instructions, counted like [`cycles`](Self::cycles).
     #[serde(default)]
     pub instructions: Option<u64>,
 }
@@ -294,7 +301,7 @@ pub enum RowError {
         /// The error of the parser.
         source: serde_json::Error,
     },
-    /// A row has another format version.
+    /// A row has an unsupported format version.
     #[error("{}:{line}: a row of format {found}; expected {expected}", path.display())]
     Format {
         /// The file.
@@ -303,7 +310,7 @@ pub enum RowError {
         line: usize,
         /// The supported version.
         expected: u32,
-        /// The version of the row.
+        /// The format version of the row.
         found: u32,
     },
 }
@@ -325,11 +332,11 @@ impl Record for Row {
     }
 }
 
-/// Reads the rows of a file, in order. An incomplete last line is left out: a runner was killed
-/// while it wrote it.
+/// Reads the rows of a file, in order. Ignores an incomplete last line, which a runner leaves if it
+/// is killed while it writes.
 ///
 /// # Errors
-/// [`RowError`], with the line.
+/// [`RowError`] if the file cannot be read or a line is invalid.
 pub fn read_rows(path: &Path) -> Result<Vec<Row>, RowError> {
     read_records(path)
 }
@@ -433,7 +440,7 @@ mod tests {
     #[test]
     fn limits_add_round_trips_and_transfer() {
         let scenario = Scenario::named("eu-us").unwrap();
-        // 12.5 MB at 1 Gbit/s take 100 ms.
+        // 12.5 MB at 1 Gbit/s take 100 ms to transfer.
         let limit = PathLimit::of(&scenario, 1.0, 12_500_000, 1000, 420.0);
         assert_eq!((limit.transfer_ms, limit.limit_ms), (100.0, 210.0));
         assert_eq!((limit.floor_ms, limit.ratio), (155.0, Some(2.0)));

@@ -1,4 +1,4 @@
-//! The list of the transports in this crate. No other file outside of their folders names them.
+//! The list of the transports in this crate. To add a transport to the crate, add it here.
 
 use std::sync::Arc;
 

@@ -4,21 +4,21 @@ use std::{io, net::SocketAddr, sync::Once};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Opens a UDP socket of this address's family, and requests buffers of `wanted` bytes in each
-/// direction. Warns once per process if the system grants less than `enough`.
+/// Opens a UDP socket of this address's family, and requests kernel buffers of `wanted` bytes in
+/// each direction. Warns once per process if the system grants fewer than `enough` bytes.
 pub(crate) fn open(address: SocketAddr, wanted: usize, enough: usize) -> io::Result<Socket> {
     let domain = Domain::for_address(address);
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
-    // The kernel grants a part of a size that it refuses.
+    // The kernel clamps the size to its limit. The size that it granted is read below.
     let _ = socket.set_recv_buffer_size(wanted);
     let _ = socket.set_send_buffer_size(wanted);
-    // A privileged process may exceed the system's limits. A receiver that is not scheduled for a
-    // while loses what exceeds the buffer.
+    // A privileged process may exceed the system's limit. A large buffer prevents losses while the
+    // receiving thread is not scheduled.
     #[cfg(target_os = "linux")]
     if socket.recv_buffer_size()? / 2 < wanted {
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, wanted);
     }
-    // Linux reports twice the granted size, and uses half of it for its own records (socket(7)).
+    // Linux reports twice the granted size, and uses half of it for bookkeeping (socket(7)).
     let records = if cfg!(target_os = "linux") { 2 } else { 1 };
     let receive = socket.recv_buffer_size()? / records;
     let send = socket.send_buffer_size()? / records;

@@ -4,8 +4,8 @@ use std::io;
 
 use crate::{ConnectError, Security, TransportError};
 
-/// Replaces the error of a connector that was refused over TCP, if the listener uses another
-/// transport.
+/// Replaces a "connection refused" error over TCP by one that names the listener's transport, if
+/// the listener answers over another one. Returns any other error unchanged.
 pub(crate) async fn explain_refused(
     error: TransportError,
     address: &str,
@@ -22,12 +22,12 @@ pub(crate) async fn explain_refused(
     }
 }
 
-/// Asks over all protocols which transport the listener uses. Returns `None` if there is no answer,
-/// or if the listener accepts this transport too.
+/// Asks over all protocols which transport the listener uses. Returns `None` if no listener
+/// answers, or if the listener accepts `ours`.
 #[cfg(unix)]
 pub(crate) async fn ask(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
-    /// Time for an answer of another protocol: a handshake over a path of several hundred
-    /// milliseconds.
+    /// Time limit of all questions together. It suffices for a handshake on a path with a
+    /// round-trip time of several hundred milliseconds.
     const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
 
     let mut asking = tokio::task::JoinSet::new();
@@ -50,7 +50,7 @@ pub(crate) async fn ask(address: &str, security: &Security, ours: &str) -> Optio
     tokio::time::timeout(TIMEOUT, answer).await.ok()?
 }
 
-/// Without `auto`, there are no protocols to ask with.
+/// Returns `None`: only the candidates of `auto` can ask, and `auto` requires Unix.
 #[cfg(not(unix))]
 pub(crate) async fn ask(_: &str, _: &Security, _: &str) -> Option<TransportError> {
     None

@@ -1,5 +1,5 @@
-//! Concurrent handshakes of a listener. Unauthenticated peers may be many, and none of them delays
-//! the right peer.
+//! A bounded set of concurrent handshakes of a listener. Even many unauthenticated peers must not
+//! keep the expected peer from connecting.
 
 use std::{
     collections::VecDeque,
@@ -9,19 +9,21 @@ use std::{
 
 use tokio::task::{AbortHandle, Id, JoinSet};
 
-/// Time for which a handshake is not dropped while others complete. A burst of honest peers must
-/// not displace itself.
+/// Minimum age at which a handshake may be dropped while others complete. It protects a burst of
+/// honest peers from displacing each other.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Time without a completed handshake after which those in progress may be dropped.
+/// Time without any completed handshake after which handshakes may be dropped even before
+/// [`GRACE`].
 const STANDSTILL: Duration = Duration::from_millis(500);
 
-/// A bounded number of handshakes, each in its own task. Dropping this stops the tasks.
+/// A bounded number of handshakes, each in its own task. Dropping the set aborts the tasks.
 pub(crate) struct Handshakes<T> {
     tasks: JoinSet<T>,
     /// Handshakes that are still running, oldest first.
     running: VecDeque<Handshake>,
-    /// Time at which there were none, or the last one completed.
+    /// Time at which a handshake last completed, or the first of those in `running` started if that
+    /// is later.
     moved: Instant,
     most: usize,
 }
@@ -34,7 +36,7 @@ struct Handshake {
 }
 
 impl<T: Send + 'static> Handshakes<T> {
-    /// Makes room for `most` concurrent handshakes, at least one.
+    /// Makes an empty set that holds at most `most` handshakes, but at least one.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             tasks: JoinSet::new(),
@@ -49,7 +51,7 @@ impl<T: Send + 'static> Handshakes<T> {
         self.running.len()
     }
 
-    /// Starts a handshake with this peer. Without room, another one is dropped.
+    /// Starts a handshake with this peer. If the set is full, drops another handshake first.
     pub(crate) fn begin(
         &mut self,
         peer: IpAddr,
@@ -70,8 +72,8 @@ impl<T: Send + 'static> Handshakes<T> {
         });
     }
 
-    /// Returns the time until which no further handshake should start, because there is no room and
-    /// the one to be dropped may still complete.
+    /// Returns the time until which the caller should start no handshake, because the set is full
+    /// and nothing may be dropped yet. Returns `None` if a handshake may start now.
     pub(crate) fn full_until(&self) -> Option<Instant> {
         if self.running.len() < self.most {
             return None;
@@ -87,8 +89,8 @@ impl<T: Send + 'static> Handshakes<T> {
         }
     }
 
-    /// Returns the position of the oldest handshake of the network that has most of them. So a
-    /// flood from one network displaces itself, and not the right peer.
+    /// Returns the index of the handshake to drop: the oldest one of the network that has most of
+    /// them. A flood from one network thus displaces only itself.
     fn victim(&self) -> Option<usize> {
         let count = |source| self.running.iter().filter(|h| h.source == source).count();
         let most = self.running.iter().map(|h| count(h.source)).max();
@@ -97,10 +99,10 @@ impl<T: Send + 'static> Handshakes<T> {
             .position(|h| Some(count(h.source)) == most)
     }
 
-    /// Waits for the next completed handshake. `None` if there are none. Cancel-safe.
+    /// Waits for the next completed handshake. Returns `None` if none is running. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<T> {
         loop {
-            // Nothing else is awaited, so cancellation loses nothing.
+            // This is the only await point, so cancellation loses no result.
             let (id, outcome) = match self.tasks.join_next_with_id().await? {
                 Ok((id, outcome)) => (id, Some(outcome)),
                 Err(error) => {
@@ -119,15 +121,15 @@ impl<T: Send + 'static> Handshakes<T> {
     }
 }
 
-/// Waits until this time, if there is one.
+/// Waits until this time. Returns at once for `None`.
 pub(crate) async fn wait_until(until: Option<Instant>) {
     if let Some(until) = until {
         tokio::time::sleep_until(until.into()).await;
     }
 }
 
-/// Returns the part of an address that one party cannot easily change: all of IPv4, the first half
-/// of IPv6.
+/// Returns the network of an address, which one party cannot easily change: the whole IPv4 address,
+/// or the first 64 bits of an IPv6 address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -179,7 +181,7 @@ mod tests {
         handshakes.begin("192.0.2.1".parse().unwrap(), std::future::ready(3));
         assert_eq!(handshakes.len(), 2);
         assert!(handshakes.full_until().is_some());
-        // The dropped one is skipped.
+        // `next` skips the handshake that was dropped.
         assert_eq!(handshakes.next().await, Some(2));
         assert_eq!(handshakes.next().await, Some(3));
         assert_eq!((handshakes.next().await, handshakes.len()), (None, 0));

@@ -1,26 +1,27 @@
 //! Links between two parties, over any transport.
 //!
 //! A [`Transport`] has a name in a [`Registry`]. It listens or connects, authenticates the peer,
-//! and returns a [`Link`]: an ordered byte stream in each direction with live statistics. All other
-//! crates see only these types, so a new transport needs only its own file and its registration.
+//! and returns a [`Link`]: an ordered byte stream in each direction with live statistics. Other
+//! crates use only these types, so to add a transport it is enough to implement the trait and to
+//! register it.
 //!
 //! | module of the crate | content |
 //! | --- | --- |
 //! | `transport`, `settings` | the traits, the registry, settings after a transport's name |
 //! | `builtins` | the list of the transports in this crate |
-//! | `profile` | the properties of a transport that choices depend on |
-//! | `link`, `stats` | links and their live figures |
+//! | `profile` | the properties of a transport from which run times are predicted |
+//! | `link`, `stats` | links and their live statistics |
 //! | `identity` | keys, key files, fingerprints |
 //! | `tls` | TLS 1.3 with pinned keys |
-//! | [`secure`] | the same for the streams of other transports |
+//! | [`secure`] | TLS 1.3 with pinned keys over the streams of other crates' transports |
 //! | `preamble` | plaintext, and detection of other protocols |
 //! | `tcp` | the TCP transport |
 //! | `quic` | the QUIC transport |
 //! | `rudp` | the reliable-UDP transport |
-//! | `udp` | the same without repair |
+//! | `udp` | the reliable-UDP transport without loss recovery |
 //! | `striped` | several TCP connections under one link |
 //! | [`auto`] | several transports at one address, of which the connector chooses one |
-//! | `handshakes` | concurrent handshakes of a listener, in bounded number |
+//! | `handshakes` | a bounded number of concurrent handshakes of a listener |
 //! | `datagram` | UDP sockets |
 //! | [`conformance`] | checks that any transport must pass |
 //!
@@ -99,6 +100,6 @@ pub use self::{
 /// preamble.
 pub const PROTOCOL: &str = "transpute/1";
 
-/// The ALPN name of links without pins ([`Security::Unpinned`]). A peer that pins keys does not
-/// accept it.
+/// The ALPN name of links without pins ([`Security::Unpinned`]). A peer that pins keys rejects this
+/// name.
 pub(crate) const UNPINNED_PROTOCOL: &str = "transpute/1 unpinned";

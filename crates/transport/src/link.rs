@@ -27,20 +27,23 @@ pub type LinkWriter = Box<dyn AsyncWrite + Send + Unpin>;
 ///   of bytes.
 /// - **Closing.** `shutdown` on the writer flushes and completes this direction; the other
 ///   direction continues. The peer's reader then returns the end of the stream (a read of 0 bytes).
-///   Data before it arrives even if both halves are dropped immediately, if the runtime lives and
-///   the peer accepts some bytes every 10 s. `shutdown` is not an error after the peer has shut
-///   down too and left, whether it has read everything or not.
+///   Data written before `shutdown` arrives even if both halves are dropped immediately, provided
+///   that the runtime keeps running and the peer accepts some bytes every 10 s. `shutdown` succeeds
+///   if the peer has already shut down its own direction and closed the connection, even with
+///   unread data.
 /// - **Truncation.** On an encrypted link, an end without the peer's `shutdown` is the error
 ///   [`StreamError::Truncated`](crate::StreamError::Truncated). A plaintext link cannot distinguish
-///   the two, so the protocol above must know when it is complete.
+///   such an end from a `shutdown`, so the protocol on the link must know when its data is
+///   complete.
 /// - **Dropping both halves** closes the connection without a shutdown. Dropping one half does not
 ///   close it.
 /// - **Cancellation.** `read` and `write` (one call of `AsyncReadExt::read`,
-///   `AsyncWriteExt::write`) lose no bytes when cancelled. `read_exact`, `write_all` and similar
-///   functions do not report their progress. After cancelling one, the position in the stream is
-///   unknown, and the link must be dropped.
-/// - **Errors are final.** After one, drop the link.
-///   [`TransportError::from_io`](crate::TransportError::from_io) returns its meaning.
+///   `AsyncWriteExt::write`) lose no bytes when they are cancelled. `read_exact`, `write_all` and
+///   similar functions do not report their progress. After cancelling one, the position in the
+///   stream is unknown, and the link must be dropped.
+/// - **Errors are final.** After an error, drop the link.
+///   [`TransportError::from_io`](crate::TransportError::from_io) converts the error to a
+///   [`TransportError`](crate::TransportError).
 /// - The halves may be used from different tasks.
 pub struct Link {
     reader: LinkReader,
@@ -58,11 +61,11 @@ pub struct LinkInfo {
     pub local_address: String,
     /// The peer's address.
     pub peer_address: String,
-    /// The pinned key that the peer proved to hold. `None` if the peer is not authenticated: in
-    /// plaintext, and without pins.
+    /// The pinned key that the peer proved to hold. `None` if the peer is not authenticated, that
+    /// is in plaintext or without pins.
     pub peer_fingerprint: Option<Fingerprint>,
-    /// The link is encrypted. It is authenticated only with a
-    /// [`peer_fingerprint`](Self::peer_fingerprint).
+    /// True if the link is encrypted. The peer is authenticated only if
+    /// [`peer_fingerprint`](Self::peer_fingerprint) is `Some`.
     pub encrypted: bool,
     /// The key agreement and cipher, for display. `None` in plaintext.
     pub cipher: Option<String>,
@@ -73,18 +76,20 @@ pub struct LinkInfo {
 /// The set-up times of a link.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LinkTimings {
-    /// Time from the start of name resolution to an open connection. Zero on the listening side.
+    /// Time from the start of name resolution until the connection is open. Zero on the listening
+    /// side.
     pub connect: Duration,
-    /// Time from the open connection to an authenticated one. Nearly zero for a plaintext
-    /// connector, which does not wait.
+    /// Time from the open connection until the handshake is complete. Nearly zero for a connector
+    /// in plaintext, which does not wait for the peer.
     pub handshake: Duration,
 }
 
 impl Link {
-    /// Makes a link of two halves. For implementors of [`Transport`](crate::Transport).
+    /// Makes a link from a reader and a writer. For implementors of
+    /// [`Transport`](crate::Transport).
     ///
-    /// The halves must fulfil the contract of [`Link`]. Bytes are counted here. `probe` adds the
-    /// transport's measurements of the path.
+    /// The halves must fulfil the contract of [`Link`]. The link counts the bytes that pass through
+    /// them. `probe` provides the transport's measurements of the path for [`stats`](Self::stats).
     pub fn new(
         reader: impl AsyncRead + Send + Unpin + 'static,
         writer: impl AsyncWrite + Send + Unpin + 'static,
@@ -106,18 +111,19 @@ impl Link {
         &self.info
     }
 
-    /// Returns a handle on the link's live figures.
+    /// Returns a handle on the link's live statistics.
     #[must_use]
     pub fn stats(&self) -> LinkStats {
         self.stats.clone()
     }
 
-    /// Returns the receiving half, to inspect the peer's first bytes.
+    /// Returns the receiving half, for example to inspect the peer's first bytes and then
+    /// [`unread`](Self::unread) them.
     pub fn reader_mut(&mut self) -> &mut LinkReader {
         &mut self.reader
     }
 
-    /// Puts back bytes that were read. They are read again first.
+    /// Puts bytes back in front of the stream. The next reads return them first.
     #[must_use]
     pub fn unread(self, bytes: Vec<u8>) -> Self {
         Self {
@@ -133,7 +139,8 @@ impl Link {
     }
 }
 
-/// A connection that may become a link. The byte counts of the link start at the conversion.
+/// The parts of a future link. Bytes that pass before the conversion to a [`Link`] do not appear in
+/// its statistics.
 pub(crate) struct LinkHalves<R, W> {
     pub(crate) reader: R,
     pub(crate) writer: W,
@@ -146,7 +153,7 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// Converts it to a link.
+    /// Converts the parts to a link.
     pub(crate) fn link(self) -> Link {
         Link::new(self.reader, self.writer, self.info, Some(self.probe))
     }

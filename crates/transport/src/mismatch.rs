@@ -1,14 +1,16 @@
-//! Two sides without a common transport send each other the names of theirs.
+//! Exchange of the transports' names between two sides that have no transport in common, for error
+//! messages.
 //!
 //! If ALPN selects [`NO_COMMON_TRANSPORT`](crate::tls::NO_COMMON_TRANSPORT), each side sends one
-//! length byte and its description, such as `udp` or `auto (tcp, quic)`, and reads that of the
-//! other. TLS has authenticated both by then, if keys are pinned.
+//! length byte and its description, such as `udp` or `auto (tcp, quic)`, and reads the description
+//! of the other side. If keys are pinned, TLS has authenticated both sides by then.
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::{HandshakeError, TransportError};
 
-/// Returns the error with both sides' descriptions, or the reason for which the peer's is missing.
+/// Sends `ours` and reads the peer's description. Returns [`HandshakeError::NoCommonTransport`]
+/// with both, or the error of the exchange.
 pub(crate) async fn tell(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     ours: &str,
@@ -34,7 +36,7 @@ async fn exchange(
         stream.flush().await?;
         text.truncate(stream.read_u8().await?.into());
         stream.read_exact(&mut text).await?;
-        // The peer may have closed already.
+        // Ignored, because the peer may have closed the connection already.
         let _ = stream.shutdown().await;
         Ok(())
     };

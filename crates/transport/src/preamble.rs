@@ -1,10 +1,10 @@
 //! The plaintext handshake, and the detection of plaintext, TLS and other protocols by their first
 //! bytes.
 //!
-//! Both sides of a plaintext link send [`PREAMBLE`] at once. The listening side reads it before it
-//! reports a link. The connecting side continues, and checks it before the first byte that it
-//! reads, so plaintext costs no round trip. If it reads nothing, it checks when it has sent its
-//! last byte.
+//! Both sides of a plaintext link send [`PREAMBLE`] immediately. The listening side reads the
+//! peer's preamble before it returns a link. The connecting side returns the link without waiting,
+//! and checks the preamble at its first read, so plaintext costs no round trip. A connector that
+//! never reads checks it at shutdown.
 
 use std::{
     io,
@@ -21,7 +21,8 @@ use tokio::{
 
 use crate::{HandshakeError, StreamError, TransportError};
 
-/// The first bytes of each side of a plaintext link: protocol name, version, and plaintext.
+/// The first bytes that each side sends on a plaintext link: protocol name, version and security
+/// mode.
 pub(crate) const PREAMBLE: [u8; 22] = *b"transpute/1 plaintext\n";
 
 /// The protocol that the first bytes of a peer indicate.
@@ -33,7 +34,7 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Classifies at least one byte.
+    /// Classifies a peer by its first bytes. `first` must not be empty.
     pub(crate) fn of(first: &[u8]) -> Self {
         let compared = first.len().min(PREAMBLE.len());
         match first {
@@ -58,7 +59,7 @@ pub(crate) fn not_plaintext(first: &[u8]) -> TransportError {
     }
 }
 
-/// Returns the error of a failed TLS handshake with a peer that sent these bytes first.
+/// Returns the error for a failed TLS handshake, given the first bytes that the peer sent.
 pub(crate) fn not_tls(first: &[u8], error: io::Error) -> TransportError {
     match Dialect::of(first) {
         Dialect::Plaintext => TransportError::Handshake(HandshakeError::SecurityMismatch {
@@ -73,8 +74,8 @@ pub(crate) fn not_tls(first: &[u8], error: io::Error) -> TransportError {
     }
 }
 
-/// Returns the error for a peer that uses neither protocol. It quotes the received bytes, escaped
-/// and truncated to a line.
+/// Returns the error for a peer that uses neither TLS nor the plaintext protocol. The error quotes
+/// the received bytes, escaped and truncated to one line.
 pub(crate) fn unknown(first: &[u8]) -> TransportError {
     let shown = &first[..first.len().min(PREAMBLE.len())];
     TransportError::Handshake(HandshakeError::NotTranspute {
@@ -97,7 +98,8 @@ pub(crate) async fn read(reader: &mut (impl AsyncRead + Unpin)) -> Result<(), Tr
             ));
         }
         length += read;
-        // Compared as it arrives, so that a shorter wrong text does not cause a wait.
+        // Compare after every read, so that a peer that sends a shorter wrong text is rejected at
+        // once.
         if got[..length] != PREAMBLE[..length] {
             return Err(not_plaintext(&got[..length]));
         }
@@ -105,7 +107,7 @@ pub(crate) async fn read(reader: &mut (impl AsyncRead + Unpin)) -> Result<(), Tr
     Ok(())
 }
 
-/// Makes the halves of a connection whose peer has `after` to send the preamble, from now on.
+/// Makes the halves of a connection whose peer must send its preamble within `after` from now.
 /// `address` is for error messages.
 pub(crate) fn checked<R, W>(
     reader: R,
@@ -145,14 +147,15 @@ pub(crate) struct CheckedReader<R> {
     incoming: Arc<Mutex<Incoming<R>>>,
 }
 
-/// The writing half. It checks the preamble at shutdown if it was not read before. Otherwise the
-/// system would reset a connection that is closed with unread bytes, and discard unsent data.
+/// The writing half. It checks the preamble at shutdown if it was not read before. If the
+/// connection were closed with the preamble unread, the system would reset it and discard unsent
+/// data.
 pub(crate) struct CheckedWriter<W, R> {
     inner: W,
     incoming: Arc<Mutex<Incoming<R>>>,
 }
 
-/// The incoming bytes, which either half may have to check first.
+/// The incoming bytes. Whichever half needs the preamble first checks it.
 struct Incoming<R> {
     inner: R,
     state: State,
@@ -175,7 +178,8 @@ struct Limit {
     address: String,
 }
 
-/// The wakers of the tasks of both halves, because the connection itself stores only the last one.
+/// The wakers of the tasks of both halves. Both may wait for the preamble, but the connection
+/// stores only one waker.
 #[derive(Default)]
 struct Wakers(Mutex<[Option<Waker>; 2]>);
 
@@ -205,8 +209,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<R: AsyncRead + Unpin> Incoming<R> {
-    /// Waits for the preamble, for one of the halves. A failure is reported once; then the
-    /// connection is closed.
+    /// Waits for the preamble on behalf of `half`. A failure is returned once. Later calls return
+    /// [`StreamError::Closed`].
     fn poll_check(&mut self, cx: &Context<'_>, half: Half) -> Poll<Result<(), TransportError>> {
         match self.state {
             State::Checked => return Poll::Ready(Ok(())),
@@ -220,7 +224,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
             Ok(()) => State::Checked,
             Err(_) => State::Failed,
         };
-        // The other half may wait for the same.
+        // Wake the other half, which may also wait for the preamble.
         lock(&self.wakers.0)[half as usize] = None;
         waker.wake();
         Poll::Ready(result)
@@ -303,7 +307,7 @@ impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> AsyncWrite for CheckedWriter<W
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // First, so that the two sides do not wait for each other.
+        // Shut down before the check, so that the two sides do not wait for each other.
         ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
         (lock(&self.incoming).poll_check(cx, Half::Writer)).map_err(TransportError::into_io)
     }

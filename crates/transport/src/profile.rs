@@ -1,17 +1,17 @@
-//! The properties of a transport that a choice among several depends on. Pure data, without sockets
-//! and clocks.
+//! Profiles of transports: the properties from which run times are predicted and a transport is
+//! chosen. Pure data, without sockets and clocks.
 
 use transpute_units::Bandwidth;
 
 use crate::CongestionControl;
 
-/// Payload bytes of the first flight of a TCP connection: ten segments (RFC 6928).
+/// Initial congestion window of a TCP connection in bytes: ten segments (RFC 6928).
 const INITIAL_WINDOW: u32 = 10 * 1448;
 
-/// The properties of a transport that predictions and choices depend on.
+/// The properties of a transport from which its run time is predicted.
 ///
-/// The default describes one connection that takes two round trips to set up and controls its own
-/// window. A transport states its differences:
+/// The default describes a single connection with a set-up of two round trips and a loss-based
+/// congestion window. A transport changes the fields in which it differs:
 ///
 /// ```
 /// use transpute_transport::{FirstFlight, Profile, Throughput};
@@ -26,24 +26,26 @@ const INITIAL_WINDOW: u32 = 10 * 1448;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Profile {
-    /// Round trips from the first packet to the connector's link. Default: 2.
+    /// Number of round trips from the connector's first packet until its link exists. Default: 2.
     pub setup_round_trips: u8,
-    /// The transport uses UDP. Firewalls may block UDP, and the kernel's TCP buffers do not limit
-    /// its window. Default: no.
+    /// True if the transport uses UDP. Firewalls may block UDP. The window of such a transport does
+    /// not depend on the kernel's TCP buffers. Default: false.
     pub needs_udp: bool,
-    /// The method by which it determines its rate. Default: [`Throughput::Window`].
+    /// The method by which the transport determines its sending rate. Default:
+    /// [`Throughput::Window`].
     pub throughput: Throughput,
-    /// Number of parallel connections. Default: 1.
+    /// Number of parallel connections that carry one link. Default: 1.
     pub connections: u8,
-    /// Number of bytes that are sent before the first acknowledgement. Default: ten segments on
-    /// each connection (RFC 6928).
+    /// Number of bytes that the transport sends before the first acknowledgement. Default: ten
+    /// segments on each connection (RFC 6928).
     pub first_flight: FirstFlight,
-    /// Bytes that the set-up sends in each direction to measure the path. Default: 0.
+    /// Number of bytes that the set-up sends in each direction to measure the path. Default: 0.
     pub probe_bytes: u32,
-    /// It repairs losses. A transport that does not fails at the first loss, and `auto` does not
-    /// use it. Default: yes.
+    /// True if the transport recovers or retransmits lost packets. Otherwise its links fail at the
+    /// first loss, and `auto` does not use it. Default: true.
     pub repairs_losses: bool,
-    /// It supports [`Security::Plaintext`](crate::Security::Plaintext). Default: yes.
+    /// True if the transport supports [`Security::Plaintext`](crate::Security::Plaintext). Default:
+    /// true.
     pub has_plaintext: bool,
 }
 
@@ -51,14 +53,16 @@ pub struct Profile {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Throughput {
-    /// A congestion window that doubles each round trip, and shrinks at every loss: CUBIC, Reno.
+    /// Loss-based congestion control such as CUBIC or Reno. The window doubles each round trip in
+    /// slow start, and shrinks at every loss.
     Window,
-    /// A model of the bottleneck. Its rate doubles each round trip at the start, and losses have
-    /// little effect: BBR.
+    /// Model-based congestion control such as BBR. The rate doubles each round trip at the start,
+    /// and losses have little effect.
     Model,
-    /// The rate that the set-up measured, from the first packet on. Losses are repaired.
+    /// The transport sends at the rate that the set-up has measured, from the first packet on, and
+    /// repairs losses.
     MeasuredRate,
-    /// The kernel's TCP with this congestion control; `None` is the default of the system.
+    /// The kernel's TCP with this congestion control, or with the system's default for `None`.
     Kernel(Option<CongestionControl>),
 }
 
@@ -66,16 +70,17 @@ pub enum Throughput {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FirstFlight {
-    /// This number of bytes on each connection.
+    /// A fixed number of bytes on each connection.
     Bytes(u32),
-    /// Bytes that this rate carries in a round trip, at least ten segments and at most `max`.
+    /// The number of bytes that `rate` carries in one round trip, at least ten segments and at most
+    /// `max`.
     AtRate {
-        /// The rate.
+        /// The assumed rate.
         rate: Bandwidth,
-        /// Upper bound in bytes.
+        /// Maximum number of bytes.
         max: u64,
     },
-    /// No limit, because the rate is known from the first packet on.
+    /// No limit, because the transport knows the path's rate before its first data packet.
     Unlimited,
 }
 
@@ -96,7 +101,7 @@ impl Default for Profile {
 
 impl Profile {
     /// Returns the number of bytes that are sent before the first acknowledgement, for a round-trip
-    /// time in seconds.
+    /// time of `rtt_s` seconds.
     #[must_use]
     pub fn first_flight_bytes(&self, rtt_s: f64) -> f64 {
         match self.first_flight {
@@ -111,8 +116,8 @@ impl Profile {
 }
 
 impl Throughput {
-    /// Returns the method on a system whose default congestion control is `default_control`, or
-    /// cubic if that is unknown. The result is never [`Kernel`](Self::Kernel).
+    /// Replaces [`Kernel`](Self::Kernel) by the method of its congestion control. `default_control`
+    /// is the default of the system, and `None` is taken as `cubic`.
     #[must_use]
     pub fn resolve(self, default_control: Option<&str>) -> Self {
         let Self::Kernel(control) = self else {

@@ -1,8 +1,8 @@
-//! Links with pinned identities over any stream, for transports of other crates.
+//! TLS links with pinned keys over any byte stream, for transports of other crates.
 //!
 //! [`connect`] and [`accept`] authenticate the two ends of a stream as the TCP transport does: TLS
 //! 1.3 with X25519MLKEM768 and pinned keys, or the plaintext preamble on request. [`Handshakes`]
-//! runs those of a listener in tasks of their own, bounded in number and time.
+//! runs the handshakes of a listener in separate tasks. Their number and duration are limited.
 //!
 //! ```
 //! # use transpute_transport::{Identity, Security, secure::{self, Stream}};
@@ -41,16 +41,17 @@ use crate::{
     throttle::{self, Throttle},
 };
 
-/// Time to authenticate: two round trips over a slow path, and a lost packet of TLS. Same as for
-/// the TCP transport.
+/// Default time limit of a handshake. It suffices for two round trips on a slow path and one lost
+/// packet. Same as for the TCP transport.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum number of concurrent handshakes of a listener. Same as for the TCP transport. Each takes
-/// a stream and about 100 KiB.
+/// Maximum number of concurrent handshakes of a listener. Same as for the TCP transport. Each
+/// handshake uses a stream and about 100 KiB of memory.
 const MAX_HANDSHAKES: usize = 64;
 
-/// Time, and number of reads of 1 KiB, that a rejected peer may still take, so that it can read the
-/// reason.
+/// After a rejection, the listener keeps reading for this time, and for at most [`LINGER_READS`]
+/// reads of 1 KiB. An immediate close could discard the alert with the reason before the peer reads
+/// it.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_READS: usize = 64;
 
@@ -58,20 +59,21 @@ const LINGER_READS: usize = 64;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Stream {
-    /// The name of the transport. Both sides must use the same.
+    /// The name of the transport. Both sides must use the same name.
     pub transport: &'static str,
     /// The address of this side, for reports.
     pub local_address: String,
     /// The address of the peer, for reports and errors.
     pub peer_address: String,
-    /// The peer's IP address, if it has one. A flood of handshakes from one network then displaces
-    /// only itself.
+    /// The peer's IP address, if it has one. When all handshake slots are taken, the listener drops
+    /// a handshake of the network that has most of them.
     pub peer_ip: Option<IpAddr>,
-    /// Time to open the stream. Default: zero, as on the listening side.
+    /// Time that opening the stream took, for [`LinkTimings`](crate::LinkTimings). Default: zero,
+    /// as on the listening side.
     pub connect: Duration,
-    /// Time to authenticate. Default: 5 s.
+    /// Time limit of the handshake. Default: 5 s.
     pub timeout: Duration,
-    /// The transport's measurements of the path during use. Default: none.
+    /// The transport's live measurements of the path. Default: none.
     pub probe: Option<Arc<dyn PathProbe>>,
 }
 
@@ -115,8 +117,8 @@ impl fmt::Debug for Stream {
 
 /// Authenticates the connecting end of a stream and makes it a link.
 ///
-/// The link keeps the promises of [`Link`] if the stream delivers bytes in order, waits while the
-/// peer does not read, and reports a peer that vanishes.
+/// The link fulfils the contract of [`Link`] if the stream delivers bytes in order, blocks writes
+/// while the peer does not read, and returns an error when the peer vanishes.
 ///
 /// # Errors
 /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer);
@@ -124,8 +126,8 @@ impl fmt::Debug for Stream {
 /// [`HandshakeError::WrongPeer`](crate::HandshakeError::WrongPeer),
 /// [`HandshakeError::SecurityMismatch`](crate::HandshakeError::SecurityMismatch),
 /// [`HandshakeError::NoCommonTransport`](crate::HandshakeError::NoCommonTransport),
-/// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute) and the others of the TCP
-/// transport.
+/// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute) and the other handshake
+/// errors of the TCP transport.
 pub async fn connect<S>(
     stream: S,
     security: &Security,
@@ -143,7 +145,7 @@ where
 }
 
 /// Authenticates the listening end of a stream and makes it a link. A rejected peer receives the
-/// reason.
+/// reason for the rejection.
 ///
 /// # Errors
 /// See [`connect`].
@@ -163,8 +165,8 @@ where
     Ok(channel.into_link_of(name, about.probe))
 }
 
-/// The handshakes of a listener, each in its own task: peers that are slow or send garbage do not
-/// delay others. Dropping this stops them.
+/// The handshakes of a listener, each in its own task, so that a slow peer does not delay others.
+/// Dropping this value aborts them.
 pub struct Handshakes {
     security: Security,
     running: handshakes::Handshakes<(String, Result<Link, TransportError>)>,
@@ -172,12 +174,12 @@ pub struct Handshakes {
 }
 
 impl Handshakes {
-    /// Prepares for handshakes.
+    /// Makes an empty set of handshakes with these credentials.
     ///
     /// # Errors
     /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer).
     pub fn new(security: &Security) -> Result<Self, TransportError> {
-        // Errors of the keys are reported before a peer connects.
+        // Detects invalid keys and pins before a peer connects.
         Acceptor::new(security, &[], "")?;
         Ok(Self {
             security: security.clone(),
@@ -186,12 +188,13 @@ impl Handshakes {
         })
     }
 
-    /// Returns the next link. Implementations of [`Listener::accept`](crate::Listener::accept) call
-    /// this. `next_stream` waits for the next stream from a peer. Peers that fail to authenticate
-    /// are logged and dropped. Cancel-safe if the futures of `next_stream` are cancel-safe.
+    /// Waits for the next link. Implementations of [`Listener::accept`](crate::Listener::accept)
+    /// call this. `next_stream` waits for the next stream from a peer. Failed handshakes are
+    /// logged, and their streams are dropped. Cancel-safe if the futures of `next_stream` are
+    /// cancel-safe.
     ///
     /// # Errors
-    /// Those of `next_stream`.
+    /// The errors of `next_stream`.
     pub async fn next<S, F>(
         &mut self,
         mut next_stream: impl FnMut() -> F,
@@ -251,7 +254,7 @@ struct Shared<S>(Arc<Mutex<State<S>>>);
 struct State<S> {
     stream: S,
     first: [u8; PREAMBLE.len()],
-    /// Length of `first` that was received with the first read; `None` before it.
+    /// Number of bytes in `first`: those of the first read, or `None` before it.
     length: Option<usize>,
 }
 
@@ -283,7 +286,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Carrier for Shared<S> {
         preamble::not_tls(&state.first[..state.length.unwrap_or(0)], error)
     }
 
-    /// The stream reports a vanished peer itself.
+    /// No watchdog is needed: by contract, the stream itself reports a vanished peer.
     fn watch(&self) {}
 
     async fn close_politely(mut self) {

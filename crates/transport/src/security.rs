@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{Fingerprint, HandshakeError, Identity, TransportError};
 
-/// The protection of a link. Both sides must request the same.
+/// The protection of a link. Both sides must request the same kind of protection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Security {
@@ -16,13 +16,13 @@ pub enum Security {
         peers: Vec<Fingerprint>,
     },
     /// Encrypted against passive attackers, with an unauthenticated peer: for benchmarks. A peer
-    /// that pins keys rejects it, because the protocol has another name.
+    /// that pins keys rejects such a link, because its ALPN name differs.
     Unpinned {
         /// This side's key. The peer does not check it.
         identity: Arc<Identity>,
     },
-    /// Neither encrypted nor authenticated: for like-for-like benchmarks, and for paths that are
-    /// secured by other means.
+    /// Neither encrypted nor authenticated: for comparisons with systems without encryption, and
+    /// for paths that are secured by other means.
     Plaintext,
 }
 
@@ -36,7 +36,7 @@ impl Security {
         }
     }
 
-    /// Adds a message to this end's certificate.
+    /// Returns a copy whose certificate carries `message` to the peer.
     #[cfg(unix)]
     pub(crate) fn saying(&self, message: &[u8]) -> Result<Self, TransportError> {
         let mut security = self.clone();

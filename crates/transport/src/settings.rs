@@ -4,18 +4,18 @@ use transpute_units::Bandwidth;
 
 use crate::{RegistryError, TransportError};
 
-/// Maximum rate of a setting.
+/// Maximum rate that a setting may specify.
 const MAX_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e12);
 
 /// The settings after the name of a transport.
 ///
-/// The format is `name:key=value,key=value`. A `+` separates as well as a comma, for lists whose
-/// items are transports. A transport [takes](Self::take) its settings in
+/// The format is `name:key=value,key=value`. A `+` may replace each comma, so that a comma can
+/// separate transports in a list. A transport [takes](Self::take) its settings in
 /// [`Transport::configure`](crate::Transport::configure). The [`Registry`](crate::Registry) rejects
 /// the remaining ones.
 ///
-/// The key `rate` is for a known rate of the path, in bits per second, and the key `cc` for the
-/// name of a congestion control.
+/// By convention, `rate` is a known rate of the path in bits per second, and `cc` the name of a
+/// congestion control.
 #[derive(Clone, Debug)]
 pub struct Settings {
     transport: &'static str,
@@ -27,7 +27,8 @@ impl Settings {
     /// Parses `key=value` pairs.
     ///
     /// # Errors
-    /// [`RegistryError::InvalidSetting`] if an item is not of that form or a key is repeated.
+    /// [`RegistryError::InvalidSetting`] if an item is not of the form `key=value` or a key is
+    /// repeated.
     pub fn parse(transport: &'static str, text: &str) -> Result<Self, TransportError> {
         let mut settings = Self {
             transport,
@@ -44,7 +45,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Returns the settings of a transport without any.
+    /// Returns an empty set of settings for a transport.
     pub(crate) fn none(transport: &'static str) -> Self {
         Self {
             transport,
@@ -53,10 +54,11 @@ impl Settings {
         }
     }
 
-    /// Takes the value of `key`, if it is given. `parse` converts it, or returns what was expected.
+    /// Removes the setting `key` and returns its value, or `None` if the setting is absent. `parse`
+    /// converts the value, or returns an error text such as "expected a number".
     ///
     /// # Errors
-    /// [`RegistryError::InvalidSetting`] with the text of `parse`.
+    /// [`RegistryError::InvalidSetting`] with the error text of `parse`.
     pub fn take<T>(
         &mut self,
         key: &'static str,
@@ -76,7 +78,8 @@ impl Settings {
     /// Checks that every setting was taken.
     ///
     /// # Errors
-    /// [`RegistryError::UnknownSetting`], which lists the requested keys.
+    /// [`RegistryError::UnknownSetting`] for a remaining setting. It lists the keys that the
+    /// transport supports.
     pub(crate) fn finish(self) -> Result<(), TransportError> {
         match self.left.into_iter().next() {
             None => Ok(()),
@@ -107,8 +110,8 @@ pub fn name_and_settings(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Splits the settings of a transport, such as `n=4,cc=bbr`, into keys and values; an item that is
-/// not of this form is an error. A `+` separates items as well as a comma.
+/// Splits the settings of a transport, such as `n=4,cc=bbr`, into keys and values. Commas or `+`
+/// separate items. Yields `Err` with the item if it is not of the form `key=value`.
 pub fn pairs(settings: &str) -> impl Iterator<Item = Result<(&str, &str), &str>> {
     settings
         .split([',', '+'])

@@ -1,4 +1,4 @@
-//! Live figures of a link: transferred bytes, and measurements of the path.
+//! Live statistics of a link: transferred bytes, and measurements of the path.
 
 use std::{
     fmt, io,
@@ -14,7 +14,7 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub use transpute_rudp::TrainResult;
 
-/// A handle on a link's figures. It stays valid after the link is dropped and does not keep the
+/// A handle on a link's statistics. It stays valid after the link is dropped and does not keep the
 /// link open.
 #[derive(Clone)]
 pub struct LinkStats {
@@ -22,7 +22,7 @@ pub struct LinkStats {
     probe: Option<Arc<dyn PathProbe>>,
 }
 
-/// The figures of a link at one time.
+/// The statistics of a link at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct LinkSnapshot {
@@ -42,16 +42,16 @@ pub struct PathSample {
     pub rtt: Option<Duration>,
     /// Mean deviation of the round-trip time.
     pub rtt_variation: Option<Duration>,
-    /// Smallest recent round-trip time.
+    /// Smallest round-trip time in the recent past. The transport chooses that period.
     pub min_rtt: Option<Duration>,
     /// Latest measured delivery rate to the peer, in bytes per second.
     pub delivery_rate: Option<u64>,
-    /// The sender had too little data for [`delivery_rate`](Self::delivery_rate) to be the path's
-    /// limit.
+    /// True if the sender had too little data to fill the path.
+    /// [`delivery_rate`](Self::delivery_rate) is then only a lower bound of the path's rate.
     pub delivery_rate_app_limited: Option<bool>,
     /// Congestion window, in bytes.
     pub congestion_window: Option<u64>,
-    /// Number of retransmitted packets since the start.
+    /// Number of retransmitted packets since the connection was opened.
     pub retransmits: Option<u64>,
     /// Bytes sent as transport payload: application bytes, encryption overhead, handshake and
     /// retransmissions, without TCP, IP and link headers.
@@ -62,67 +62,70 @@ pub struct PathSample {
     pub wire_bytes_retransmitted: Option<u64>,
     /// The part of [`wire_bytes_sent`](Self::wire_bytes_sent) that is forward error correction.
     pub wire_bytes_parity: Option<u64>,
-    /// Retransmitted and error-correcting bytes as a share of the payload. Zero while nothing was
-    /// sent.
+    /// Bytes of retransmissions and forward error correction, divided by the bytes of first
+    /// transmissions. Zero before anything is sent.
     pub overhead: Option<f64>,
-    /// Number of packets declared lost, including those that had arrived.
+    /// Number of sent packets that the sender declared lost. It includes
+    /// [`spurious_losses`](Self::spurious_losses).
     pub packets_lost: Option<u64>,
-    /// The part of [`packets_lost`](Self::packets_lost) that had arrived.
+    /// Number of packets that were declared lost although they had arrived.
     pub spurious_losses: Option<u64>,
-    /// Payload of the largest datagram that is sent at present, for transports over UDP.
+    /// Current maximum UDP payload of a sent datagram, in bytes. `None` for transports over TCP.
     pub largest_datagram: Option<u16>,
     /// Number of sent packets that carry data, including retransmissions.
     pub packets_sent: Option<u64>,
     /// Name of the congestion control in force, as read from the system.
     pub congestion_control: Option<String>,
-    /// The time of the sending side by cause.
+    /// Time for which the sender was busy, and time for which each cause blocked it.
     pub send_times: Option<SendTimes>,
-    /// The peer's measurement of this end's train of probe packets (`rudp` only). `None`: the peer
-    /// has not reported it.
+    /// The peer's measurement of the probe train that this end sent (`rudp` only). `None` until the
+    /// peer has reported it.
     pub sent_train: Option<TrainResult>,
-    /// This end's measurement of the peer's train of probe packets (`rudp` only). `None`: the train
-    /// has not ended, or none came.
+    /// This end's measurement of the probe train that the peer sent (`rudp` only). `None` until
+    /// that train has ended, and if none arrived.
     pub received_train: Option<TrainResult>,
 }
 
 impl PathSample {
-    /// Returns the smallest known round-trip time.
+    /// Returns [`min_rtt`](Self::min_rtt), or the smoothed round-trip time if it is unknown.
     #[must_use]
     pub fn least_rtt(&self) -> Option<Duration> {
         self.min_rtt.or(self.rtt)
     }
 }
 
-/// The time of a link's sending side by cause, since the link was made.
+/// Time for which a link's sender was busy, and time for which each cause blocked it, since the
+/// link was opened.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SendTimes {
-    /// Age of the link.
+    /// Time since the link was opened.
     pub elapsed: Duration,
-    /// Time with data to send or unacknowledged.
+    /// Time during which the sender had unsent or unacknowledged data.
     pub busy: Duration,
-    /// The part of `busy` in which the receiver's window was full.
+    /// The part of `busy` during which the receive window of the peer blocked the sender.
     pub by_receiver: Duration,
-    /// The part of `busy` in which the sender's own buffer was too small.
+    /// The part of `busy` during which the size of the send buffer blocked the sender.
     pub by_send_buffer: Duration,
 }
 
-/// The bottleneck of a link.
+/// The cause that limits the rate of a link's sender.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Bottleneck {
-    /// The program has nothing to send most of the time.
+    /// The program: it gives the link nothing to send for most of the time.
     Application,
-    /// The receiver's window: it reads too slowly, or its buffer is too small for the path.
+    /// The receive window of the peer: the peer reads too slowly, or its receive buffer is too
+    /// small for the path.
     Receiver,
-    /// The sender's buffer is too small for the path.
+    /// The send buffer, which is too small for the path.
     SendBuffer,
-    /// The path, or the congestion control's estimate of it.
+    /// The capacity of the path, or the congestion window.
     Path,
 }
 
 impl SendTimes {
-    /// Returns the cause of most of the time. `None` for less than 0.1 s, because Linux counts
-    /// these times in ticks of up to 10 ms.
+    /// Returns the cause that limited the sender for most of the time. Returns `None` if the link
+    /// is younger than 0.1 s, because Linux counts these times in ticks of up to 10 ms.
     #[must_use]
     pub fn bottleneck(&self) -> Option<Bottleneck> {
         if self.elapsed < Duration::from_millis(100) {
@@ -151,11 +154,13 @@ impl fmt::Display for Bottleneck {
     }
 }
 
-/// A transport's report on the path of a link, for implementors of transports.
+/// Reads a transport's measurements of a link's path. Implemented by transports.
 ///
-/// A probe must not keep the link open. After the link's end, it returns its last sample.
+/// A probe must not keep the link open. After the link has ended, [`sample`](Self::sample) returns
+/// the last measurements.
 pub trait PathProbe: Send + Sync {
-    /// Returns the current figures. Called rarely (at most once per second), and must not block.
+    /// Returns the current measurements. It must not block. The caller calls it at most about once
+    /// per second.
     fn sample(&self) -> PathSample;
 }
 
@@ -179,7 +184,7 @@ impl LinkStats {
         self.counters.received.load(Ordering::Relaxed)
     }
 
-    /// Returns the transport's measurements of the path. It costs a system call on TCP.
+    /// Returns the transport's measurements of the path. On TCP, each call makes a system call.
     #[must_use]
     pub fn path(&self) -> PathSample {
         self.probe
@@ -188,7 +193,7 @@ impl LinkStats {
             .unwrap_or_default()
     }
 
-    /// Returns all figures at once.
+    /// Returns the byte counts and the path measurements.
     #[must_use]
     pub fn snapshot(&self) -> LinkSnapshot {
         LinkSnapshot {
@@ -222,7 +227,8 @@ impl fmt::Debug for LinkStats {
     }
 }
 
-/// Relaxed operations, because no other memory depends on the counters.
+/// Byte counts of a link. They use relaxed atomic operations, because no other memory depends on
+/// them.
 #[derive(Default)]
 struct Counters {
     sent: AtomicU64,

@@ -20,14 +20,14 @@ const BURST: u32 = 5;
 const PERIOD: Duration = Duration::from_secs(10);
 
 impl Throttle {
-    /// Makes a throttle that admits the first few events.
+    /// Makes a throttle that has admitted no event yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks to log an event. If it is admitted, returns the number of suppressed events since the
-    /// last one.
+    /// Asks whether to log an event. Returns the number of events suppressed since the last
+    /// admitted one, or `None` if this event is suppressed too.
     pub fn admit(&mut self, now: Instant) -> Option<u64> {
         if self
             .period_start
@@ -46,7 +46,7 @@ impl Throttle {
     }
 }
 
-/// Logs that a listener rejected a connection, unless it has logged many recently.
+/// Logs that a listener rejected a connection, unless the throttle suppresses the message.
 pub(crate) fn warn_of_rejected(
     log: &mut Throttle,
     peer: impl fmt::Display,

@@ -1,9 +1,9 @@
 //! TLS 1.3 with one pinned Ed25519 key on each side.
 //!
-//! Both verifiers compare the pin *during* the handshake, so no application byte is sent to a peer
-//! that has not proved to hold a pinned key. Host names, dates and issuers are ignored: see
-//! [`crate::Identity`]. There is no resumption and no early data: each link has a full handshake,
-//! with X25519MLKEM768 preferred.
+//! Both sides compare the peer's key with the pins *during* the handshake, so no application byte
+//! is sent to a peer that has not proved to hold a pinned key. Host names, dates and issuers are
+//! ignored: see [`crate::Identity`]. There is no resumption and no early data: each link has a full
+//! handshake, with X25519MLKEM768 preferred.
 
 use std::sync::Arc;
 
@@ -44,16 +44,16 @@ pub(crate) fn server_config(
     server(identity, Accepted::only(peers)?)
 }
 
-/// Makes the configuration of the connecting side that accepts any key. It works only with a peer
-/// that does so too.
+/// Makes the configuration of the connecting side for links without pins. It accepts any key, but
+/// only a listener that uses [`unpinned_server_config`].
 pub(crate) fn unpinned_client_config(
     identity: &Identity,
 ) -> Result<Arc<ClientConfig>, HandshakeError> {
     client(identity, Accepted::Any)
 }
 
-/// Makes the configuration of the listening side that accepts any key. It works only with a peer
-/// that does so too.
+/// Makes the configuration of the listening side for links without pins. It accepts any key, but
+/// only a connector that uses [`unpinned_client_config`].
 pub(crate) fn unpinned_server_config(
     identity: &Identity,
 ) -> Result<Arc<ServerConfig>, HandshakeError> {
@@ -91,12 +91,13 @@ fn server(identity: &Identity, accepted: Accepted) -> Result<Arc<ServerConfig>, 
     Ok(Arc::new(config))
 }
 
-/// The name of every server. It is neither sent nor checked, but the TLS library requires one.
+/// Returns the server name for TLS. It is neither sent nor checked, but the TLS library requires
+/// one.
 pub(crate) fn server_name() -> ServerName<'static> {
     ServerName::IpAddress(std::net::Ipv4Addr::LOCALHOST.into())
 }
 
-/// The results of a completed handshake.
+/// The peer's identity and the negotiated parameters of a completed handshake.
 pub(crate) struct Established {
     pub(crate) peer: Fingerprint,
     pub(crate) cipher: String,
@@ -104,8 +105,8 @@ pub(crate) struct Established {
     pub(crate) transport: String,
 }
 
-/// Checks what the TLS library leaves to its user, and collects what is worth showing. `unnamed` is
-/// the transport that has no name in ALPN.
+/// Checks the ALPN name and the certificate of a completed handshake, and returns the negotiated
+/// parameters. `unnamed` is the transport that an ALPN name without a transport denotes.
 pub(crate) fn established(
     connection: &CommonState,
     unnamed: &str,
@@ -125,7 +126,8 @@ pub(crate) fn established(
     })
 }
 
-/// Does the same for a handshake without pins. Returns the cipher and the transport.
+/// Checks the ALPN name of a completed handshake without pins. Returns the cipher and the
+/// transport.
 pub(crate) fn established_unpinned(
     connection: &CommonState,
     unnamed: &str,
@@ -135,8 +137,8 @@ pub(crate) fn established_unpinned(
     Ok((cipher(connection), transport.into()))
 }
 
-/// Offers these transports in the ALPN extension of the connecting side, as protocol names. The
-/// name of `unnamed` is that of the protocol alone.
+/// Returns a configuration of the connecting side that offers these transports by ALPN. For the
+/// transport `unnamed`, the ALPN name is that of the protocol alone.
 pub(crate) fn client_over(
     config: &ClientConfig,
     transports: &[&str],
@@ -147,8 +149,9 @@ pub(crate) fn client_over(
     Arc::new(config)
 }
 
-/// Accepts these transports on the listening side; the first one that the peer offers too is
-/// selected. `unnamed` as in [`client_over`].
+/// Returns a configuration of the listening side that accepts these transports by ALPN. It selects
+/// the first one that the peer offers too. For the transport `unnamed`, the ALPN name is that of
+/// the protocol alone.
 pub(crate) fn server_over(
     config: &ServerConfig,
     transports: &[&str],
@@ -159,8 +162,8 @@ pub(crate) fn server_over(
     Arc::new(config)
 }
 
-/// The last name that every side over TCP offers. It is selected if the two sides have no common
-/// transport. Each then sends the names of its transports, and closes.
+/// The last ALPN name that each side offers over TCP. It is selected if the two sides have no
+/// common transport. Each side then sends the names of its transports and closes the connection.
 pub(crate) const NO_COMMON_TRANSPORT: &str = "?";
 
 /// Separates the protocol from the transport in an ALPN name.
@@ -206,7 +209,7 @@ pub(crate) fn cipher(connection: &CommonState) -> String {
     }
 }
 
-/// Returns the meaning of an error of the TLS library.
+/// Converts an error of the TLS library to a handshake error.
 pub(crate) fn explain(error: &rustls::Error) -> HandshakeError {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(inner))) => {
@@ -246,7 +249,7 @@ struct Pins {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// The accepted keys.
+/// The keys of the peer that a verifier accepts.
 #[derive(Debug)]
 enum Accepted {
     Only(Vec<Fingerprint>),
@@ -261,7 +264,8 @@ impl Accepted {
         Ok(Self::Only(peers.to_vec()))
     }
 
-    /// Two names, so that a peer that pins keys and one that does not never share a link.
+    /// Returns the ALPN name. It differs for links without pins, so that a peer that pins keys
+    /// never shares a link with one that does not.
     fn protocol(&self) -> &'static str {
         match self {
             Self::Only(_) => PROTOCOL,
@@ -327,10 +331,11 @@ pub(crate) fn fingerprint(certificate: &CertificateDer<'_>) -> Result<Fingerprin
     ))
 }
 
-/// Defines the methods about signatures that the verifiers of servers and of clients share.
+/// Defines the signature methods, which are identical in `ServerCertVerifier` and
+/// `ClientCertVerifier`.
 macro_rules! signature_checks {
     () => {
-        /// Cannot be reached with TLS 1.3 as the only version, and rejects in any case.
+        /// Rejects every signature. It is never called, because only TLS 1.3 is enabled.
         fn verify_tls12_signature(
             &self,
             _message: &[u8],

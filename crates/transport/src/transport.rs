@@ -18,15 +18,17 @@ use crate::{
 /// and time enabled.
 #[async_trait]
 pub trait Transport: Send + Sync {
-    /// Returns the name by which users choose it: short, lower case.
+    /// Returns the name by which users choose the transport: short and in lower case.
     fn name(&self) -> &'static str;
 
-    /// Returns one line about its use.
+    /// Returns a line that describes when to use the transport.
     fn describe(&self) -> &'static str;
 
-    /// Returns this transport with the settings that follow its name. `None` if it has no settings,
-    /// which is the default. It takes the settings that it knows ([`Settings::take`]).
-    /// [`Registry::get`] rejects the others.
+    /// Returns a copy of this transport with the given settings, or `None` if the transport
+    /// supports none (the default).
+    ///
+    /// The implementation takes the settings that it knows ([`Settings::take`]). [`Registry::get`]
+    /// rejects the remaining ones.
     ///
     /// # Errors
     /// [`RegistryError::InvalidSetting`](crate::RegistryError::InvalidSetting).
@@ -38,15 +40,16 @@ pub trait Transport: Send + Sync {
         Ok(None)
     }
 
-    /// Returns the properties that predictions and choices depend on, with the settings in force. A
-    /// transport without a profile, which is the default, is used by its name only, and `auto` does
-    /// not choose it.
+    /// Returns the properties from which the run time over this transport is predicted. They
+    /// reflect the current settings. Without a profile (the default), the transport can be used by
+    /// name only, and `auto` never chooses it.
     fn profile(&self) -> Option<Profile> {
         None
     }
 
-    /// Returns this transport's use of the ports of `auto`. Only transports of this crate have one.
-    /// By default, `auto` gives a transport a port of its own.
+    /// Returns the implementation of this transport on the ports that `auto` shares between
+    /// transports. Only transports of this crate have one. For `None` (the default), `auto` opens a
+    /// separate port for the transport.
     #[cfg(unix)]
     #[doc(hidden)]
     fn shared_port(&self) -> Option<SharedPort> {
@@ -69,23 +72,23 @@ pub trait Transport: Send + Sync {
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError>;
 
-    /// Connects to a listening peer, once. Retries are left to the caller.
+    /// Connects to a listening peer. It tries once, and the caller may retry.
     ///
-    /// The peer is authenticated when this returns, unless `security` is plaintext. It may still
-    /// reject this side; the first read then returns
+    /// The peer is authenticated when this returns, unless `security` is plaintext or without pins.
+    /// The peer may still reject this side. The first read then returns
     /// [`HandshakeError::PeerRefusedUs`](crate::HandshakeError::PeerRefusedUs).
     ///
     /// # Errors
-    /// Those of addresses as for [`listen`](Self::listen),
+    /// The address errors of [`listen`](Self::listen),
     /// [`ConnectError::Connect`](crate::ConnectError::Connect),
-    /// [`ConnectError::Timeout`](crate::ConnectError::Timeout), and errors of the peer:
-    /// [`HandshakeError::WrongPeer`](crate::HandshakeError::WrongPeer),
+    /// [`ConnectError::Timeout`](crate::ConnectError::Timeout), and errors of the handshake with
+    /// the peer: [`HandshakeError::WrongPeer`](crate::HandshakeError::WrongPeer),
     /// [`HandshakeError::SecurityMismatch`](crate::HandshakeError::SecurityMismatch),
     /// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute) and others.
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError>;
 }
 
-/// A transport's listening end. Dropping it stops listening and all handshakes in progress.
+/// A transport's listening end. Dropping it stops listening and aborts all handshakes in progress.
 #[async_trait]
 pub trait Listener: Send {
     /// Returns the local address, in a form that another party on this machine can pass to
@@ -94,8 +97,9 @@ pub trait Listener: Send {
 
     /// Waits for the next link.
     ///
-    /// Only an authenticated peer becomes a link. Unknown peers, garbage and failed handshakes are
-    /// logged and dropped, and listening continues. Cancel-safe.
+    /// Returns a link only after the handshake with a peer has succeeded. Connections that fail it,
+    /// such as those of unknown peers, are logged and dropped, and listening continues.
+    /// Cancel-safe.
     ///
     /// # Errors
     /// [`BindError::Accept`](crate::BindError::Accept) if the listening socket itself fails.
@@ -131,13 +135,13 @@ impl Registry {
         Ok(())
     }
 
-    /// Removes the transports whose names do not satisfy a condition.
+    /// Removes the transports for whose names `keeps` returns `false`.
     pub fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
         self.transports.retain(|transport| keeps(transport.name()));
     }
 
-    /// Returns the transport of a name with settings: `tcp`, `tcp:cc=bbr`,
-    /// `tcp-striped:n=4,cc=bbr`.
+    /// Finds a transport by its name and applies the settings after the name. Examples of `text`:
+    /// `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`.
     ///
     /// # Errors
     /// [`RegistryError::UnknownTransport`](crate::RegistryError::UnknownTransport), which lists the
@@ -160,9 +164,9 @@ impl Registry {
         Ok(configured.unwrap_or_else(|| Arc::clone(transport)))
     }
 
-    /// Returns the profile of a transport with the settings after its name, parsed like
-    /// [`get`](Self::get) does. Settings that it does not take are ignored. Returns `None` if the
-    /// name is not registered or its transport has no profile.
+    /// Returns the profile of a transport with the settings after its name, in the format of
+    /// [`get`](Self::get). If the settings are invalid, returns the profile without settings.
+    /// Returns `None` if the name is not registered or the transport has no profile.
     #[must_use]
     pub fn profile(&self, text: &str) -> Option<Profile> {
         match self.get(text) {
@@ -183,7 +187,8 @@ impl Registry {
         self.transports.iter()
     }
 
-    /// Iterates over the transports that `auto` may choose: they have a profile, and repair losses.
+    /// Iterates over the transports that `auto` may choose: those that have a profile and repair
+    /// losses.
     pub fn candidates(&self) -> impl Iterator<Item = &Arc<dyn Transport>> {
         let is_candidate = |profile: Profile| profile.repairs_losses;
         self.iter()

@@ -10,23 +10,24 @@ use crate::auto::Auto;
 /// A choice of a transport.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum TransportChoice {
-    /// The best of the registered transports on this path. Both parties must choose this.
+    /// `auto`: the connecting party measures the path and chooses one of the registered transports.
+    /// Both parties must set this.
     #[default]
     Auto,
     /// The transport of this name.
     Named(String),
 }
 
-/// The transports that a [`Choice`] selects from a registry.
+/// The transports that a [`TransportChoice`] selects from a registry.
 pub(crate) enum Chosen {
-    /// One transport, and the reason.
+    /// One transport, and the reason for it.
     Fixed(Arc<dyn Transport>, String),
     /// Several transports, one of which is chosen when this party connects.
     Automatic(Box<Auto>),
 }
 
 impl TransportChoice {
-    /// Returns the transport, or those to choose from.
+    /// Returns the transport of `registry`, or the transports to choose from when connecting.
     pub(crate) fn among(&self, registry: &Registry) -> Result<Chosen, TransportError> {
         let (name, reason) = match self {
             Self::Named(name) => (name.clone(), "asked for by name".to_owned()),

@@ -25,8 +25,8 @@ use crate::{
 ///
 /// [`Connecting::open`](crate::Connecting::open) makes it on one side, and
 /// [`Listening::open`](crate::Listening::open) on the other. After the first run, a run takes one
-/// round trip from the evaluator's call to its output. The calls of both sides pair in order: the
-/// third call to garble on one side with the third call to evaluate on the other.
+/// round trip from the evaluator's call to its output. The calls of both sides pair in order: for
+/// example, one side's third call to garble pairs with the other side's third call to evaluate.
 ///
 /// # Examples
 /// ```
@@ -81,7 +81,7 @@ pub struct Connection {
     watch: Mutex<PathWatch>,
 }
 
-/// The computation of a connection. The handle can run others.
+/// The computation that [`Connection::run`] executes. [`Connection::handle`] can run others.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) role: Role,
@@ -95,9 +95,10 @@ pub(crate) struct Run {
 pub struct Outcome {
     /// The evaluations, in order. Empty for a party that learns no output.
     pub evaluations: Vec<Evaluation>,
-    /// Time from the call, or from the inputs of a prepared run, to the last output.
+    /// Time from the call to the last output. For a prepared run, the time starts when its inputs
+    /// are provided. For a party without outputs, it ends with the run.
     pub elapsed: Duration,
-    /// Bytes by purpose, and the kind of oblivious transfer.
+    /// The report of the protocol: payload bytes by purpose, and the kind of oblivious transfer.
     pub report: RunReport,
 }
 
@@ -127,7 +128,8 @@ impl Connection {
         chosen: Option<Chosen>,
     ) -> Result<Self, Error> {
         let encrypted = link.info().encrypted;
-        // Milliseconds of arithmetic, which would delay other tasks of this thread.
+        // Opening a connection computes base OTs. This takes milliseconds, which would delay other
+        // tasks of this thread.
         let making = tokio::task::spawn_blocking(move || {
             transpute_session::SessionConnection::new(settings, encrypted)
         });
@@ -145,9 +147,9 @@ impl Connection {
         })
     }
 
-    /// Runs the computation once. `input` has this party's input values, concatenated. Runs may
-    /// overlap. A run starts when its future is first polled. To fix the order of several runs,
-    /// use [`start`](Self::start).
+    /// Runs the computation once. `input` contains this party's input values, concatenated. Several
+    /// runs may be active at the same time. A run starts when its future is first polled. To fix
+    /// the order of several runs, use [`start`](Self::start).
     ///
     /// # Errors
     /// Any [`Error`]. The connection stays usable unless the link or the protocol failed.
@@ -158,7 +160,7 @@ impl Connection {
         self.run_batch(Box::new(vec![input])).await
     }
 
-    /// Runs all evaluations of [`Config::batch`].
+    /// Runs the computation once for a whole batch: [`Config::batch`] evaluations.
     ///
     /// # Errors
     /// See [`run`](Self::run).
@@ -170,8 +172,9 @@ impl Connection {
         Ok(Outcome::new(&self.run.program, outcome))
     }
 
-    /// Starts a run of the whole batch at once, so that several calls pair in order. Wait for it
-    /// with [`wait`](Self::wait), which also measures the path.
+    /// Starts a run of the whole batch immediately, not when the result is first polled. So the
+    /// order of the calls is the order of the runs. Wait for the run with [`wait`](Self::wait),
+    /// which also measures the path.
     pub fn start(&self, inputs: Box<dyn Inputs>) -> Running {
         self.handle.run(
             self.run.role,
@@ -183,8 +186,8 @@ impl Connection {
     }
 
     /// Returns the settings of the next run. If this side connected and allows several garbling
-    /// schemes, it prefers the fastest on the path as measured last. The second value has the
-    /// reason.
+    /// schemes, the settings prefer the scheme that is fastest on the path as measured last. The
+    /// second value is the choice of that scheme, with its reason.
     #[must_use]
     pub fn next_config(&self) -> (Config, Option<SchemeChoice>) {
         let mut config = self.run.config.clone();
@@ -194,8 +197,8 @@ impl Connection {
     }
 
     /// Waits for a run that [`start`](Self::start) or the [`handle`](Self::handle) has started.
-    /// It samples the measurements of the transport ten times a second while it waits.
-    /// [`run`](Self::run) and [`run_batch`](Self::run_batch) do so too.
+    /// While it waits, it samples the transport's measurements of the path ten times a second.
+    /// [`run`](Self::run) and [`run_batch`](Self::run_batch) call this method.
     ///
     /// # Errors
     /// The error that ended the run or the connection.
@@ -228,9 +231,9 @@ impl Connection {
         self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Garbles and sends the tables of a run before its inputs are known. The peer must do the
-    /// same. When the inputs are known, the remaining traffic does not depend on the number of
-    /// gates; only the time to evaluate them does.
+    /// Prepares a run: garbles and sends its tables before its inputs are known. The peer must
+    /// prepare the same run. The traffic after the inputs are known does not depend on the number
+    /// of gates. Only the time to evaluate the gates does.
     ///
     /// # Errors
     /// See [`run`](Self::run).
@@ -253,7 +256,7 @@ impl Connection {
         })
     }
 
-    /// Returns a handle that runs other circuits, also in the other role.
+    /// Returns a handle that can also run other circuits on this connection, in either role.
     #[must_use]
     pub fn handle(&self) -> ConnectionHandle {
         self.handle.clone()
@@ -275,7 +278,7 @@ impl Connection {
     /// Waits until all runs have ended and closes the link.
     ///
     /// # Errors
-    /// The error that ended the connection before.
+    /// The error that had already ended the connection.
     ///
     /// # Cancel safety
     /// Dropping the future cuts the link.
@@ -285,7 +288,7 @@ impl Connection {
     }
 }
 
-/// A run whose tables are transferred and whose inputs are not known yet.
+/// A prepared run: its tables are transferred, and its inputs are not known yet.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the run"]
 pub struct Prepared {
@@ -305,7 +308,7 @@ impl Prepared {
         self.run_batch(Box::new(vec![input])).await
     }
 
-    /// Runs all evaluations of the batch.
+    /// Runs all evaluations of the batch. `inputs` provides this party's inputs of each.
     ///
     /// # Errors
     /// See [`Connection::run`].

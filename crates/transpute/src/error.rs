@@ -10,7 +10,7 @@ use transpute_transport::TransportError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The garbler's inputs do not fit the circuit.
+    /// The garbler's input values, as set by the party, do not exist in the circuit.
     #[error(transparent)]
     Split(#[from] SplitError),
     /// The party has neither an identity and a pinned peer nor plaintext enabled.
@@ -21,10 +21,10 @@ pub enum Error {
     /// The link could not be established.
     #[error(transparent)]
     Transport(#[from] TransportError),
-    /// The figures of the run are out of range for the choice of a transport.
+    /// No transport can be chosen, because a figure of the run, such as its bytes, is out of range.
     #[error(transparent)]
     Workload(#[from] SelectError),
-    /// The protocol failed.
+    /// The two-party protocol failed, or its settings are not valid.
     #[error(transparent)]
     Session(#[from] SessionError),
 }

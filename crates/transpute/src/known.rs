@@ -1,5 +1,5 @@
-//! The known path of a new link, for planning oblivious transfers and for choosing a garbling
-//! scheme.
+//! The properties of a path that are known when its link is new. They decide the plan of oblivious
+//! transfers and the garbling scheme.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use transpute_session::Role;
 use transpute_transport::{LinkInfo, LinkSnapshot};
 use transpute_units::KnownPath;
 
-/// Returns the round-trip time of a new link, if it is known.
+/// Returns the round-trip time of a new link: the minimum measured, or else the duration of the
+/// handshake. `None` if neither is known.
 pub(crate) fn round_trip(info: &LinkInfo, link: &LinkSnapshot) -> Option<Duration> {
     let handshake = info.timings.handshake;
     (link.path.least_rtt()).or((!handshake.is_zero()).then_some(handshake))

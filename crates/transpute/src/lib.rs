@@ -43,10 +43,10 @@
 //! ```
 //!
 //! # Security
-//! The garbler's inputs and the output's authenticity are protected against a **malicious**
-//! evaluator; the evaluator's inputs only against a **semi-honest** garbler, which follows the
-//! protocol and tries to learn from what it sees. Implemented from published protocols, not
-//! audited; see `docs/security.md`.
+//! The garbler's inputs and the authenticity of the output are protected against a **malicious**
+//! evaluator. The evaluator's inputs are protected only against a **semi-honest** garbler, which
+//! follows the protocol and tries to learn from what it sees. The protocols are published. This
+//! implementation has not been audited. See `docs/security.md`.
 #![forbid(unsafe_code)]
 
 pub mod auto;
@@ -79,22 +79,22 @@ pub use transpute_transport::{
     Fingerprint, Identity, IdentityError, Registry, Transport, TransportError,
 };
 
-/// Circuits: the builder, generators, files.
+/// Circuits: a builder, generators, and circuit files.
 pub use transpute_circuit as circuit;
-/// The driver of the protocol over a link.
+/// The driver, which runs the two-party protocol over a link with Tokio.
 pub use transpute_driver as driver;
-/// Garbling schemes, for those who bring their own protocol.
+/// Garbling schemes, for applications with their own protocol.
 pub use transpute_garble as garble;
-/// Oblivious transfer, for those who bring their own protocol.
+/// Oblivious transfer, for applications with their own protocol.
 pub use transpute_ot as ot;
-/// Predictions and choice of transports.
+/// The choice of a transport by its predicted time.
 pub use transpute_select as select;
 /// The two-party protocol as a state machine.
 pub use transpute_session as session;
-/// Transports, for those who bring their own.
+/// Transports, and the traits for adding one.
 pub use transpute_transport as transport;
 
-/// Compiles the program in the README.
+/// Compiles and runs the programs in the README as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -9,10 +9,10 @@ use transpute_transport::{Link, Listener};
 
 use crate::{Connection, Error, Party, Results, party::Why};
 
-/// Time for an unauthenticated peer to open the protocol.
+/// Time within which an unauthenticated peer must open the protocol.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum number of unauthenticated peers that are waited for at the same time.
+/// Maximum number of unauthenticated peers whose opening the listener awaits at the same time.
 const MAX_UNAUTHENTICATED: usize = 64;
 
 /// A listening party, made by [`Party::listen`].
@@ -39,14 +39,14 @@ impl Listening {
         (self.party, self.listener)
     }
 
-    /// Returns the local address.
+    /// Returns the address at which this party listens.
     #[must_use]
     pub fn local_address(&self) -> String {
         self.listener.local_address()
     }
 
-    /// Waits for the peer and runs the computation once. `input` has this party's input values,
-    /// concatenated.
+    /// Waits for the peer and runs the computation once. `input` contains this party's input
+    /// values, concatenated.
     ///
     /// # Errors
     /// Any [`Error`].
@@ -102,8 +102,8 @@ impl Listening {
     }
 }
 
-/// Waits for the first link to an authenticated peer or, in plaintext, to one that opens the
-/// protocol. Other connections, such as port scans, are dropped and do not end the listening.
+/// Waits for the first link to an authenticated peer or, in plaintext, to a peer that opens the
+/// protocol. Other connections, such as port scans, are dropped, and the party keeps listening.
 async fn first_peer(listener: &mut dyn Listener) -> Result<Link, Error> {
     let mut candidates = JoinSet::new();
     loop {
@@ -124,7 +124,7 @@ async fn first_peer(listener: &mut dyn Listener) -> Result<Link, Error> {
     }
 }
 
-/// Waits for the first bytes of the protocol. Returns the link if they are right.
+/// Reads the first bytes of a link. Returns the link if they open the protocol.
 async fn check_opening(mut link: Link) -> Option<Link> {
     let mut first = [0; OPEN_START];
     let read = timeout(OPENING_TIMEOUT, link.reader_mut().read_exact(&mut first)).await;

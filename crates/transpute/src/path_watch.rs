@@ -1,4 +1,5 @@
-//! The path of a connection for many runs: when the transport was chosen, and as measured last.
+//! Compares the path at the choice of the transport with the path as measured during the runs of a
+//! connection.
 
 use std::{
     fmt,
@@ -13,27 +14,27 @@ use transpute_units::KnownPath;
 
 use crate::{auto::Selection, known};
 
-/// Interval between samples of the link's figures during a run, and minimum interval between
-/// samples at the end of runs. A sample costs a system call for each TCP connection, some
-/// microseconds.
+/// Interval between samples of the link's measurements during a run, and minimum interval between
+/// samples at the ends of runs. A sample takes some microseconds: a system call for each TCP
+/// connection of the link.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The inputs of the choice of the transport, on the side that chose.
 pub(crate) struct Chosen {
     pub(crate) selection: Box<Selection>,
     pub(crate) chooser: Arc<dyn Chooser>,
-    /// One run on the connection.
+    /// The workload of one run on the connection.
     pub(crate) run: Workload,
 }
 
-/// The path of a connection.
+/// The measurements of the path of a connection, and the choice of its transport.
 pub(crate) struct PathWatch {
     monitor: PathMonitor,
     chosen: Option<Chosen>,
     transport: &'static str,
     role: Role,
     stats: LinkStats,
-    /// Time of the last sample at the end of a run, or of the connection's start.
+    /// Time of the last sample at the end of a run. Before the first one, the connection's start.
     since: Instant,
     has_looked: bool,
 }
@@ -42,24 +43,24 @@ pub(crate) struct PathWatch {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PathReport {
-    /// The path for which the transport was chosen. For properties that were unknown then, the
-    /// first measurement. Rate and loss are those of the direction in which this side sends.
+    /// The path for which the transport was chosen. A property that was unknown at the choice has
+    /// its first measured value. Rate and loss refer to the direction in which this side sends.
     pub chosen_by: KnownPath,
-    /// The last measurement.
+    /// The path as measured last.
     pub now: KnownPath,
-    /// A text about the way in which the path is worse; `None` if it is not.
+    /// A text that describes how the path became worse; `None` if it did not.
     pub worse: Option<String>,
     /// The transport in use.
     pub transport: String,
-    /// The transport that would be chosen now, if the path is worse and the choice differs. `None`
-    /// on a side that did not choose.
+    /// The transport that the chooser would choose now, if the path became worse and this transport
+    /// is not the one in use. `None` on a side that did not choose.
     pub better: Option<String>,
-    /// Predicted time of one run on this connection and the present path. `None` on a side that did
-    /// not choose.
+    /// Predicted time of one run on this connection, for the path as measured last. `None` on a
+    /// side that did not choose.
     pub predicted_run: Option<Duration>,
 }
 
-/// One line of text. Empty if the path is not worse.
+/// Writes one line of text, or nothing if the path did not become worse.
 impl fmt::Display for PathReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(worse) = &self.worse else {
@@ -101,12 +102,12 @@ impl PathWatch {
         }
     }
 
-    /// Samples the link's rate, during a run.
+    /// Samples the link's rate. Call it during a run.
     pub(crate) fn look_at_rate(&mut self) {
         self.monitor.look_at_rate(&self.stats.path());
     }
 
-    /// Samples the link's figures, at the end of a run.
+    /// Samples all measurements of the link. Call it at the end of a run.
     pub(crate) fn look(&mut self) {
         let elapsed = self.since.elapsed();
         if !self.has_looked || elapsed >= LOOK_INTERVAL {
@@ -115,8 +116,8 @@ impl PathWatch {
         }
     }
 
-    /// Returns the path from the evaluator's view. This side measures the direction in which it
-    /// sends. For the other one, it has the rate from the choice of the transport.
+    /// Returns the path from the evaluator's view. The direction in which this side sends is as
+    /// measured last. The other direction has the rate that the choice of the transport knew.
     pub(crate) fn as_evaluator(&self) -> KnownPath {
         known::as_evaluator(self.monitor.estimate(), self.role)
     }
@@ -151,8 +152,8 @@ impl PathWatch {
         }
     }
 
-    /// Ranks the transports by the chooser, on this path, each with the predicted time of a run in
-    /// seconds after connecting.
+    /// Ranks the transports for this path with the chooser. Each has the predicted time of a run in
+    /// seconds, without the set-up of the connection.
     fn rank(&self, now: &KnownPath) -> Option<Vec<(String, f64)>> {
         let chosen = self.chosen.as_ref()?;
         let mut path = chosen.selection.path.clone();

@@ -24,7 +24,7 @@ impl Evaluation {
             .collect()
     }
 
-    /// Returns all output bits of the first evaluation, or no bits without one.
+    /// Returns all output bits of the first evaluation, or no bits if there are no evaluations.
     pub(crate) fn first_bits(evaluations: &[Self]) -> Bits {
         let mut bits = Bits::new();
         if let Some(first) = evaluations.first() {
@@ -39,7 +39,7 @@ impl Evaluation {
 pub struct Results {
     /// The evaluations of the batch, in order. Empty for a party that learns no output.
     pub evaluations: Vec<Evaluation>,
-    /// Bytes, times, link and choices of the run.
+    /// The report of the run.
     pub report: Report,
 }
 
@@ -58,29 +58,31 @@ impl Results {
 pub struct Report {
     /// This party's role.
     pub role: Role,
-    /// The reason for the transport.
+    /// The reason for which the transport was chosen, as text.
     pub reason: String,
-    /// The choice of the transport, if this party chose it: the path and the predictions.
+    /// The measured path and the predictions by which this party chose the transport. `None` if
+    /// this party did not choose.
     pub selection: Option<Box<Selection>>,
-    /// The choice of the garbling scheme, if this party chose among several. The scheme in use is
-    /// in [`session`](Self::session).
+    /// The choice of the garbling scheme, if this party chose among several. The scheme that both
+    /// parties agreed on is in [`session`](Self::session).
     pub scheme: Option<SchemeChoice>,
     /// The link: transport, addresses, peer, encryption, set-up times.
     pub link: LinkInfo,
-    /// The counters of the link at the end of the run.
+    /// The counters of the link and its measurements of the path at the end of the run.
     pub path: LinkSnapshot,
-    /// The protocol: bytes by purpose, and times since both parties were connected.
+    /// The report of the protocol: payload bytes by purpose, and times since both parties were
+    /// connected.
     pub session: transpute_driver::SingleRunReport,
     /// AND gates per evaluation.
     pub and_gates: u64,
     /// XOR gates per evaluation.
     pub xor_gates: u64,
-    /// Number of evaluations.
+    /// Number of evaluations in the run.
     pub batch: u64,
 }
 
 impl Report {
-    /// Returns the time from the connection of both parties to the last output.
+    /// Returns the time from both parties being connected to this party's last output.
     #[must_use]
     pub fn until_output(&self) -> std::time::Duration {
         self.session

@@ -5,8 +5,9 @@ use transpute_select::{SchemeChoice, SchemeCost, choose_scheme};
 use transpute_session::Config;
 use transpute_units::KnownPath;
 
-/// Chooses among the schemes that `config` allows and sets it as the preferred one. Returns the
-/// reason. Returns `None`, without a change, if the peer decides or only one scheme is allowed.
+/// Chooses one of the schemes that `config` allows, and sets it as the preferred one. Returns the
+/// choice with its reason. Returns `None` and changes nothing if the peer decides, if `config`
+/// allows only one scheme, or if [`choose_scheme`] returns none.
 pub(crate) fn prefer(
     config: &mut Config,
     and_gates: u64,

@@ -1,11 +1,12 @@
-//! The workload of a run: its bytes, flights and processor time.
+//! The workload of one or several runs: their bytes, flights and processor time.
 
 use transpute_circuit::{InputSplit, Program};
 use transpute_garble::Scheme;
 use transpute_select::{End, Machine, SelectError, Workload};
 use transpute_session::{Config, ExpectedTraffic};
 
-/// Returns a typical machine's processor time for each step of the protocol with this scheme.
+/// Returns the processor time that a typical machine needs for each step of the protocol with this
+/// garbling scheme.
 #[must_use]
 pub fn typical_machine(scheme: Scheme) -> Machine {
     match scheme {
@@ -30,7 +31,7 @@ pub struct Computation {
 }
 
 impl Computation {
-    /// Describes a run. `garbler` is the garbler's end of the link.
+    /// Returns the properties of one run. `garbler` is the garbler's end of the link.
     #[must_use]
     pub fn new(program: &Program, split: &InputSplit, config: &Config, garbler: End) -> Self {
         Self {
@@ -45,7 +46,8 @@ impl Computation {
         }
     }
 
-    /// Describes `runs` of these on one connection, `at_once` of them at a time.
+    /// Returns the properties of `runs` equal runs on one connection, of which `at_once` are active
+    /// at a time.
     #[must_use]
     pub fn repeated(self, runs: u64, at_once: u64) -> Self {
         Self {
@@ -55,7 +57,7 @@ impl Computation {
         }
     }
 
-    /// Returns the bytes and flights of one run.
+    /// Returns the expected bytes and flights of one run.
     #[must_use]
     pub fn traffic(&self) -> &ExpectedTraffic {
         &self.traffic
@@ -67,10 +69,10 @@ impl Computation {
         self.scheme
     }
 
-    /// Returns the workload of the runs on two typical machines.
+    /// Returns the workload of the runs, with the processor time of two typical machines.
     ///
     /// # Errors
-    /// [`SelectError::Number`] if a figure is out of range.
+    /// [`SelectError::Number`] if a figure of the workload is out of range.
     pub fn workload(&self) -> Result<Workload, SelectError> {
         let machine = typical_machine(self.scheme);
         let traffic = &self.traffic;

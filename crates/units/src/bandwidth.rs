@@ -1,4 +1,4 @@
-//! Rates of transfer.
+//! Data rates.
 
 use std::{cmp::Ordering, fmt, ops::Mul, time::Duration};
 
@@ -24,11 +24,11 @@ impl Bandwidth {
     /// garbling scheme: 100 Mbit/s. The choice of the scheme is the same up to 8 Gbit/s.
     pub const ASSUMED: Self = Self::from_megabits_per_second(100.0);
 
-    /// Makes a rate of bits per second.
+    /// Returns a rate, given in bits per second.
     #[must_use]
     pub const fn from_bits_per_second(rate: f64) -> Self {
         Self {
-            // Every comparison with NaN is false.
+            // Comparisons with NaN are false, so NaN becomes zero.
             bits_per_second: if rate > 0.0 && rate < f64::INFINITY {
                 rate
             } else {
@@ -37,22 +37,22 @@ impl Bandwidth {
         }
     }
 
-    /// Makes a rate of bytes per second.
+    /// Returns a rate, given in bytes per second.
     #[must_use]
     pub const fn from_bytes_per_second(rate: f64) -> Self {
         Self::from_bits_per_second(rate * 8.0)
     }
 
-    /// Makes a rate of megabits per second.
+    /// Returns a rate, given in megabits per second.
     #[must_use]
     pub const fn from_megabits_per_second(rate: f64) -> Self {
         Self::from_bits_per_second(rate * 1e6)
     }
 
-    /// Returns the mean rate of a transfer, or zero if it took no time.
+    /// Returns the average rate of a transfer of `bytes` in `time`, or zero if `time` is zero.
     #[must_use]
     pub fn of_transfer(bytes: u64, time: Duration) -> Self {
-        // Without time, the rate is infinite, which counts as zero.
+        // A division by zero is infinite, which `from_bytes_per_second` replaces by zero.
         Self::from_bytes_per_second(bytes as f64 / time.as_secs_f64())
     }
 
@@ -74,8 +74,8 @@ impl Bandwidth {
         self.bits_per_second / 1e6
     }
 
-    /// Returns the seconds to send a number of bytes: infinite at a rate of zero, unless there is
-    /// nothing to send.
+    /// Returns the seconds that sending `bytes` takes. At a rate of zero, this is infinite, or 0 if
+    /// `bytes` is 0.
     #[must_use]
     pub fn seconds_to_send(self, bytes: f64) -> f64 {
         match bytes > 0.0 {
@@ -84,14 +84,14 @@ impl Bandwidth {
         }
     }
 
-    /// Returns the time to send a number of bytes, at most [`Duration::MAX`].
+    /// Returns the time that sending `bytes` takes, at most [`Duration::MAX`].
     #[must_use]
     pub fn time_to_send(self, bytes: u64) -> Duration {
         Duration::try_from_secs_f64(self.seconds_to_send(bytes as f64)).unwrap_or(Duration::MAX)
     }
 
-    /// Returns the bytes that are sent in a time: for a round-trip time, the bandwidth-delay
-    /// product.
+    /// Returns the number of bytes sent in `time`. If `time` is the round-trip time, this is the
+    /// bandwidth-delay product.
     #[must_use]
     pub fn bytes_in(self, time: Duration) -> f64 {
         self.bytes_per_second() * time.as_secs_f64()
@@ -118,7 +118,7 @@ impl Ord for Bandwidth {
     }
 }
 
-/// A multiple or a share of a rate.
+/// Scales a rate by a factor.
 impl Mul<f64> for Bandwidth {
     type Output = Self;
 
@@ -127,7 +127,7 @@ impl Mul<f64> for Bandwidth {
     }
 }
 
-/// Formats the rate in Mbit/s, with the given precision or all decimals.
+/// Formats the rate in Mbit/s, with the precision of the format string, or else with all decimals.
 impl fmt::Display for Bandwidth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let megabits = self.megabits_per_second();
@@ -196,7 +196,7 @@ mod tests {
         fn time_and_bytes_are_inverse(megabits in 1e-3_f64..1e6, bytes in 1_u64..1 << 40) {
             let rate = Bandwidth::from_megabits_per_second(megabits);
             let sent = rate.bytes_in(rate.time_to_send(bytes));
-            // The time has whole nanoseconds.
+            // The time is rounded to nanoseconds.
             let error = rate.bytes_per_second() * 1e-9 + bytes as f64 * 1e-12;
             prop_assert!((sent - bytes as f64).abs() <= error, "{sent} {bytes}");
             let mean = Bandwidth::of_transfer(bytes, rate.time_to_send(bytes));

@@ -3,15 +3,15 @@
 /// The quantile of the standard normal distribution for intervals of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// Factor by which loss must grow to count as worse, unless the growth is noise: "doubles" in the
-/// requirement.
+/// Minimum ratio of two loss rates for the later one to count as worse, if statistical noise does
+/// not explain the difference. It is the word "doubles" of the requirement.
 const WORSE_LOSS: f64 = 2.0;
 
-/// Number of standard deviations by which two counts of one path may differ. By the normal
-/// approximation, 1 of 740 comparisons differs by more.
+/// Number of standard deviations above which an increase of the loss is significant. On an
+/// unchanged path, 1 of 740 comparisons exceeds it by chance, in the normal approximation.
 const NOISE_DEVIATIONS: f64 = 3.0;
 
-/// A count of the packets in one direction of a path: sent and lost.
+/// A count of the packets sent and lost in one direction of a path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Loss {
     lost: u64,
@@ -19,21 +19,21 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Number of packets that represent a probability known without counting.
+    /// Assumed number of sent packets if a loss probability is known exactly.
     const KNOWN: u64 = 1_000_000_000;
 
-    /// Makes a count. Returns `None` if more were lost than sent.
+    /// Returns a count. Returns `None` if `lost` exceeds `sent`.
     #[must_use]
     pub fn new(lost: u64, sent: u64) -> Option<Self> {
         (lost <= sent).then_some(Self { lost, sent })
     }
 
-    /// Makes a count of a known probability, such as that of an emulated path. Returns `None` if it
-    /// is not between 0 and 1.
+    /// Returns a count for a loss probability that is known exactly, such as that of an emulated
+    /// path. Returns `None` if `probability` is not between 0 and 1.
     #[must_use]
     pub fn known(probability: f64) -> Option<Self> {
         (0.0..=1.0).contains(&probability).then(|| Self {
-            // At most `KNOWN`.
+            // The product is at most `KNOWN`.
             lost: (probability * Self::KNOWN as f64).round() as u64,
             sent: Self::KNOWN,
         })
@@ -60,8 +60,9 @@ impl Loss {
         }
     }
 
-    /// Returns whether this is at least `WORSE_LOSS` times `before`, and the difference is not
-    /// noise, by the two-proportion z-test with the pooled proportion.
+    /// Returns whether this loss is worse than `before`: at least `WORSE_LOSS` times as high, and
+    /// the difference is statistically significant by the two-proportion z-test with the pooled
+    /// proportion.
     #[must_use]
     pub fn is_worse_than(self, before: Self) -> bool {
         let (now, then) = (self.fraction(), before.fraction());
@@ -87,7 +88,7 @@ impl Loss {
         let (n, p, z2) = (self.sent as f64, self.fraction(), Z * Z);
         let center = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
         let half = Z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
-        // Clamped, because rounding would leave the extremes slightly off.
+        // Rounding may move the ends slightly outside of 0 to 1.
         let (low, high) = ((center - half).max(0.0), (center + half).min(1.0));
         (
             if self.lost == 0 { 0.0 } else { low },
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn intervals_are_those_of_wilson() {
-        // Computed separately, in double precision.
+        // The expected values were computed independently, in double precision.
         for (lost, sent, low, high) in [
             (1, 128, 0.001_380_4, 0.042_926_3),
             (10, 1000, 0.005_440_8, 0.018_309_5),

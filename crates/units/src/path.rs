@@ -10,18 +10,18 @@ use crate::{Bandwidth, Loss};
 pub struct KnownPath {
     /// The round-trip time without queueing.
     pub rtt: Option<Duration>,
-    /// The direction in which this party sends.
+    /// The properties of the direction in which this party sends.
     pub to_peer: KnownDirection,
-    /// The direction in which the peer sends.
+    /// The properties of the direction in which the peer sends.
     pub from_peer: KnownDirection,
 }
 
 /// The properties of one direction of a path that a party knows. `None` means unknown.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct KnownDirection {
-    /// The rate of the bottleneck, with headers.
+    /// The rate of the bottleneck, including packet headers.
     pub rate: Option<Bandwidth>,
-    /// The count of lost packets.
+    /// The numbers of sent and lost packets.
     pub loss: Option<Loss>,
     /// Length of the bottleneck's queue in bytes.
     pub queue_bytes: Option<u64>,
@@ -47,7 +47,7 @@ impl KnownPath {
         }
     }
 
-    /// Completes unknown properties from `other`.
+    /// Returns this path, with the properties that are unknown here taken from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl KnownDirection {
         }
     }
 
-    /// Completes unknown properties from `other`.
+    /// Returns this direction, with the properties that are unknown here taken from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

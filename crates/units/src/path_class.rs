@@ -1,9 +1,8 @@
-//! Classes of paths by their round-trip time, the definition of "near" and "far" for the whole
-//! workspace.
+//! Classes of paths by their round-trip time. The whole workspace uses these limits.
 
 use std::time::Duration;
 
-/// The distance of two parties, nearest first.
+/// How far apart two parties are, nearest first.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum PathClass {
     /// Both parties run on one host and communicate over its loopback interface.
@@ -17,25 +16,27 @@ pub enum PathClass {
 }
 
 impl PathClass {
-    /// Upper bound of the round-trip time within one host, exclusive.
+    /// Paths with a shorter round-trip time are classified as [`PathClass::SameHost`].
     ///
     /// Measured with `TCP_INFO` over loopback while two builds kept both cores busy: median 12 µs,
-    /// 95th percentile 108 µs, maximum of 200 connections 276 µs. A switch, two network cards and
-    /// their interrupt moderation take 100 to 500 µs.
+    /// 95th percentile 108 µs, maximum of 200 connections 276 µs. Between two hosts, a switch, two
+    /// network cards and their interrupt moderation take 100 to 500 µs.
     pub const SAME_HOST_LIMIT: Duration = Duration::from_micros(200);
 
-    /// Upper bound of the round-trip time within one local network, exclusive.
+    /// Paths with a shorter round-trip time, of at least
+    /// [`SAME_HOST_LIMIT`](Self::SAME_HOST_LIMIT), are classified as [`PathClass::SameLan`].
     ///
-    /// Light takes 1 ms for a round trip through 100 km of fibre, more than any local network has.
+    /// A round trip of 1 ms corresponds to 100 km of fibre, more than any local network has.
     /// Switches add some microseconds each.
     pub const SAME_LAN_LIMIT: Duration = Duration::from_millis(1);
 
-    /// Upper bound of the round-trip time in a metropolitan area, exclusive: 100 km of fibre, and
-    /// the equipment of several providers.
+    /// Paths with a shorter round-trip time, of at least [`SAME_LAN_LIMIT`](Self::SAME_LAN_LIMIT),
+    /// are classified as [`PathClass::Metropolitan`]. The time covers 100 km of fibre and the
+    /// equipment of several providers.
     ///
     /// Measured: above this limit, slow start takes a noticeable part of a run. Where UDP is
     /// blocked, one TCP connection is faster than several below the limit, and slower above it (20
-    /// cells of docs/results/selection; all limits from 3 to 50 ms score within 0.03).
+    /// cells of docs/results/selection; the result hardly depends on the limit from 3 to 50 ms).
     pub const METROPOLITAN_LIMIT: Duration = Duration::from_millis(5);
 
     /// Returns the class of a path with this round-trip time.

@@ -1,8 +1,8 @@
 //! Sums of many numbers in a circuit, with one column of bits for each power of two.
 //!
-//! A full adder turns three bits of a column into one bit of it and one bit of the next, for a
-//! single AND gate. So a sum takes at most one AND gate for each added bit, whatever the widths and
-//! positions.
+//! A full adder replaces three bits of a column by one bit of this column and one bit of the next.
+//! It takes one AND gate. So a sum takes at most one AND gate for each added bit, whatever the
+//! widths and positions.
 
 use std::collections::VecDeque;
 

@@ -30,9 +30,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The address and the key of a server.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerAddress {
-    /// `host:port`.
+    /// The address of the server, as `host:port`.
     pub(crate) address: String,
-    /// The fingerprint of its key.
+    /// The fingerprint of the server's key.
     pub(crate) fingerprint: Fingerprint,
 }
 
@@ -95,8 +95,9 @@ impl Company {
     /// has accepted its share.
     ///
     /// # Errors
-    /// [`Failure::TooLate`] after [`RoundConfig::timeout`]; [`Failure::Refused`];
-    /// [`Failure::Disagreement`]; errors of connections that retrying does not solve.
+    /// [`Failure::TooLate`] after [`RoundConfig::timeout`]. [`Failure::Refused`] if a server
+    /// refuses the upload. [`Failure::Disagreement`] if the servers sent results of different
+    /// numbers of companies. Errors of connections that may not be solved by retrying.
     pub(crate) async fn take_part(
         &self,
         round_config: &RoundConfig,

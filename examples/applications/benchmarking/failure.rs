@@ -92,7 +92,7 @@ impl Failure {
         }
     }
 
-    /// Returns whether retrying may solve the problem.
+    /// Returns whether the error may be temporary, so that the caller should try again.
     pub(crate) fn may_pass(&self) -> bool {
         let Self::Link { source, .. } = self else {
             return false;
@@ -112,7 +112,7 @@ impl Failure {
         )
     }
 
-    /// Returns the reason that companies and the other server receive.
+    /// Returns the reason that is sent to companies and to the other server.
     pub(crate) fn refusal(&self) -> Refusal {
         match self {
             Self::TooFew { .. } => Refusal::TooFew,

@@ -13,8 +13,8 @@ use crate::failure::Failure;
 /// Creates missing keys of servers and companies. Writes the servers' fingerprints to `garbler.id`
 /// and `evaluator.id`, and the list of companies to `companies.txt`.
 ///
+/// # Errors
 /// [`Failure::Identity`] or [`Failure::File`] if a file cannot be read or written.
-/// [`Failure::Identity`], [`Failure::File`].
 pub(crate) fn make(folder: &Path, companies: usize) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|source| at(folder, source))?;
     for role in [Role::Garbler, Role::Evaluator] {

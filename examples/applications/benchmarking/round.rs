@@ -11,10 +11,11 @@ use transpute::Fingerprint;
 
 use crate::{failure::Failure, statistics::FIGURE_BITS};
 
-/// Minimum number of companies. Of two, each would learn the other's figure from the average.
+/// Minimum number of companies. With two companies, each would learn the other's figure from the
+/// average.
 pub(crate) const MIN_COMPANIES: usize = 3;
 
-/// Maximum number of companies. Tables for more do not fit into a prepared computation.
+/// Maximum number of companies. The tables for more companies do not fit into a prepared run.
 pub(crate) const MAX_COMPANIES: usize = 1024;
 
 /// Maximum length of a round's name, in bytes.

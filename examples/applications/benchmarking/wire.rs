@@ -1,7 +1,8 @@
 //! The messages between a company and a server, and between the two servers.
 //!
-//! A message is its length (two bytes, big-endian), its kind (one byte) and its body. Every kind
-//! has a fixed or a small maximum length. Other lengths are refused before the body is read.
+//! A message consists of its length (two bytes, big-endian), its kind (one byte) and its body. The
+//! body has a fixed or a small maximum length, which depends on the kind. A message with another
+//! length is rejected before its body is read.
 
 use std::{fmt, io};
 
@@ -17,14 +18,14 @@ const MAX_BODY: usize = 256;
 /// Maximum length of a share of the results, in bytes.
 const MAX_RESULT_SHARE: usize = 64;
 
-/// The random identifier of an upload, the same at both servers. It prevents that shares of
-/// different uploads are combined.
+/// The random identifier of an upload. Both shares of an upload have the same identifier, so that
+/// the servers do not combine shares of different uploads.
 pub(crate) type UploadId = [u8; 16];
 
 /// A message.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Message {
-    /// A company's share for a server.
+    /// An upload: a company's share of its figure for this server.
     Upload(Upload),
     /// The server has accepted the share.
     Accepted,
@@ -36,8 +37,8 @@ pub(crate) enum Message {
     Parameters(RoundParameters),
     /// The garbler's server has an upload of this company.
     Have { company: u16, id: UploadId },
-    /// The companies that take part, chosen by the evaluator's server: a bit set, min_companies
-    /// significant bit first.
+    /// The companies that take part, chosen by the evaluator's server. The bytes are a bit set,
+    /// least significant bit first.
     Taken(Vec<u8>),
     /// A server gives up the round.
     GaveUp(Refusal),
@@ -134,7 +135,7 @@ pub(crate) enum WireError {
     /// The message has an unknown kind or the wrong length.
     #[error("unknown message of kind {kind} with {got} bytes")]
     Malformed { kind: u8, got: usize },
-    /// The chosen companies include one without an upload at this server.
+    /// The chosen companies include one that has not uploaded to this server.
     #[error("it includes companies that have not uploaded here")]
     Absent,
     /// The share of the results has the wrong length for this number of companies.

@@ -205,7 +205,7 @@ fn output_quotient<'b>(b: Builder<'b>, x: &Word<'b>, y: &Word<'b>, division: Div
     }
     let negative = x.bit(x.width() - 1) ^ y.bit(y.width() - 1);
     let divided = divide(b, &magnitude(x), &magnitude(y), division.fraction);
-    // Otherwise the sign of one number would show if the other is 0.
+    // Without this, the sign of one number would be visible if the other number is 0.
     let has_sign = !x.is_zero() & !divided.divisor_is_zero;
     b.output(divided.magnitude);
     b.output(negative & has_sign);
@@ -253,7 +253,7 @@ fn divide<'b>(b: Builder<'b>, x: &Word<'b>, y: &Word<'b>, fraction: usize) -> Di
         let is_not_negative = !partial.bit(width - 1);
         positive = match fits.get(k) {
             Some(&fits) => fits & is_not_negative,
-            // With the divisor 0 the remainder exceeds its bits, which must not show in the output.
+            // For the divisor 0, the remainder overflows. This must not affect the output.
             None => divisor_is_zero | is_not_negative,
         };
         quotient.push(positive);

@@ -48,7 +48,7 @@ impl Gates {
     }
 }
 
-/// A line of a table: the circuits of one width.
+/// A line of a table, for the circuits of one width.
 struct Line {
     width: usize,
     unsigned: Gates,
@@ -183,8 +183,8 @@ mod tests {
     fn division_has_about_three_halves_of_the_square_of_the_width() {
         for line in lines(divide, &TABLE_2).unwrap() {
             let n = line.width as u64;
-            // The reconstruction of both numbers, the steps, the divisor's bits, and one gate for
-            // each late step.
+            // The terms are an upper bound of the gates for the reconstruction of both numbers, for
+            // the division steps, for the divisor's bits, and for the late steps.
             let expected = 2 * (n - 1) + n * (n + 1) / 2 + n * n + 4 * n;
             assert!(
                 line.unsigned.and <= expected,

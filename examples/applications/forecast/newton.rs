@@ -15,12 +15,12 @@
 //! 3. The quotient is computed from dividend and reciprocal in the same way, and its shares are
 //!    exchanged.
 //!
-//! The paper refers to [3] for the rest; here it is our own: all products of an iteration in one
-//! message, and the details of scaling. There are two refinements. The first estimate is 4/3 of the
-//! paper's: its error is at most a third instead of a half, which saves an iteration. The first
-//! iteration needs no encryption, because the estimate is public. The paper has about `log l`
-//! iterations for a quotient without fraction bits. Here it has as many fraction bits as the
-//! numbers have bits, and may be off by one in the last bit.
+//! The paper refers to [3] for the rest, so two parts are our own: all products of an iteration are
+//! in one message, and the details of scaling. There are two refinements. The first estimate is 4/3
+//! of the paper's estimate. Its error is at most a third instead of a half, which saves an
+//! iteration. The first iteration needs no encryption, because the estimate is public. The paper
+//! needs about `log l` iterations for a quotient without fraction bits. Here, the quotient has as
+//! many fraction bits as the numbers have bits, and may be off by one in the last bit.
 //!
 //! # Leakage
 //! In addition to the quotient, both **semi-honest parties** learn the number of significant bits
@@ -46,7 +46,7 @@ use crate::{
     wire::{Kind, ProtocolError},
 };
 
-/// Number of additional bits of the reciprocal's precision, because scaling rounds.
+/// Number of additional bits of the reciprocal. They compensate the rounding errors of scaling.
 const GUARD_BITS: u32 = 3;
 
 /// Maximum length of a message of a garbled circuit for [`MAX_BITS`](crate::division::MAX_BITS)
@@ -117,8 +117,8 @@ pub(crate) async fn evaluator(
         let product = if round == 0 {
             own
         } else {
-            // z^2 y with z = z1 + z2 and y = y1 + y2: the garbler knows the other factor of each of
-            // these terms.
+            // These are terms of z^2 y with z = z1 + z2 and y = y1 + y2. The garbler knows the
+            // other factor of each term.
             let mixed = computation.times(&z, &y);
             let [cube, square, mixed, z] =
                 [&own, &square, &mixed, &z].map(|n| computation.encrypt(n));
@@ -289,7 +289,7 @@ impl<'a> Computation<'a> {
         own: &Share,
     ) -> Result<Share, ProtocolError> {
         let mask = Zeroizing::new(self.key.random(&mut self.state.rng));
-        // A fresh encryption, whose randomness hides the factors.
+        // The answer contains a fresh encryption, whose randomness hides the factors.
         let mut answer = self.encrypt(&self.minus(&self.share(&Integer::zero()), &mask));
         if let Some(first) = first {
             answer = self.key.add(&answer, &first);
@@ -302,8 +302,9 @@ impl<'a> Computation<'a> {
         Ok(self.plus(&mask, own))
     }
 
-    /// Divides a split number by a power of two, rounded down or one lower. The evaluator selects
-    /// by oblivious transfer the case for the half of the range with its share.
+    /// Divides a split number by a power of two. The result is rounded down, or one less. The
+    /// garbler offers one result for each half of the range of shares. The evaluator selects the
+    /// result for the half that contains its share, by oblivious transfer.
     async fn scale_as_evaluator(
         &mut self,
         share: &Share,
@@ -335,7 +336,8 @@ impl<'a> Computation<'a> {
         Ok(self.share(&value.shifted_right(distance).plus(&offset)))
     }
 
-    /// Runs the garbler's side of scaling: it offers one result for each half.
+    /// Runs the garbler's side of scaling. It offers one result for each half of the range of the
+    /// evaluator's share.
     async fn scale_as_garbler(
         &mut self,
         share: &Share,
@@ -367,8 +369,8 @@ impl<'a> Computation<'a> {
         Ok(own)
     }
 
-    /// Returns a value unique to the next oblivious transfer of this run, to which its keys are
-    /// bound.
+    /// Returns a value that is unique to the next oblivious transfer of this run. The keys of the
+    /// transfer are bound to it.
     fn next_transfer(&mut self) -> [u8; 32] {
         self.transfers += 1;
         blake3::Hasher::new_derive_key("transpute forecast v1: oblivious transfer")
@@ -394,7 +396,7 @@ impl<'a> Computation<'a> {
         let theirs = Integer::from_le_bytes(false, &bytes);
         let sum = self.share(&Integer::new(false, share).plus(&theirs));
         let value = Integer::centred(&sum, self.key.modulus());
-        // One more bit, because the result may be off by one.
+        // The result may have one more bit than the exact quotient, because it may be off by one.
         if value.bits() > to_u32(division.width() + division.fraction) + 1 {
             return Err(ProtocolError::Value("a share that gives no valid quotient"));
         }

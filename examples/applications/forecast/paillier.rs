@@ -78,7 +78,7 @@ pub(crate) struct SecretKey {
 /// Checks that a key size is supported.
 ///
 /// # Errors
-/// [`PaillierError::KeySize`] if it is not.
+/// [`PaillierError::KeySize`] if the size is not supported.
 pub(crate) fn check_bits(bits: u32) -> Result<(), PaillierError> {
     match KEY_BITS.contains(&bits) && bits.is_multiple_of(64) {
         true => Ok(()),
@@ -222,8 +222,8 @@ impl PublicKey {
         all.try_into().map_err(|_| wrong)
     }
 
-    /// Returns a random nonzero number below the modulus. A number that is not a unit would factor
-    /// the modulus, so none is found.
+    /// Returns a random nonzero number below the modulus. It is a unit except with negligible
+    /// probability, because any other number would reveal a factor of the modulus.
     fn unit(&self, rng: &mut (impl CryptoRng + ?Sized)) -> BoxedMontyForm {
         loop {
             let value = self.random(rng);
@@ -294,7 +294,7 @@ impl SecretKey {
         let power = (ciphertext.0)
             .pow_bounded_exp(&self.order, public.bits)
             .retrieve();
-        // The power is 1 modulo n.
+        // The power is 1 modulo n, so n divides the difference.
         let less_one = power.wrapping_sub(BoxedUint::one());
         let (quotient, _) = less_one.div_rem(&public.modulus);
         (quotient.resize_unchecked(public.bits)).mul_mod(&self.inverse, &public.modulus)

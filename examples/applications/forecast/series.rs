@@ -49,7 +49,7 @@ pub(crate) enum SeriesError {
         path: PathBuf,
         /// The number of the line, from 1.
         line: usize,
-        /// The reason why it is invalid.
+        /// The reason why the line is invalid.
         source: NotAnInteger,
     },
     /// The number of periods is not supported, or exceeds the number of values.
@@ -73,7 +73,7 @@ pub(crate) enum SeriesError {
     Width {
         /// The name of the number.
         what: &'static str,
-        /// The number of its bits.
+        /// The width of the number, in bits.
         found: u32,
         /// The maximum number of bits.
         limit: u32,
@@ -135,8 +135,8 @@ pub(crate) fn last(values: Vec<Integer>, periods: usize) -> Result<Vec<Integer>,
     Ok(values.into_iter().skip(found - periods).collect())
 }
 
-/// Splits a number into two additive shares. Each alone is statistically independent of a number of
-/// `width` bits, with distance 2^-64.
+/// Splits a number of `width` bits into two additive shares. Each share alone is statistically
+/// independent of the number, with a distance of 2^-64.
 pub(crate) fn split(
     value: &Integer,
     width: usize,
@@ -150,7 +150,7 @@ pub(crate) fn split(
 /// Checks that a number fits into `width` bits, including the sign if `signed`.
 ///
 /// # Errors
-/// [`SeriesError::Width`] if it does not.
+/// [`SeriesError::Width`] if the number does not fit.
 pub(crate) fn check_width(
     what: &'static str,
     value: &Integer,
@@ -178,7 +178,7 @@ pub(crate) fn check_width(
 /// Checks that a share is not longer than shares of numbers of `width` bits.
 ///
 /// # Errors
-/// [`SeriesError::Width`] if it is.
+/// [`SeriesError::Width`] if the share is longer.
 pub(crate) fn check_share(value: &Integer, width: usize) -> Result<(), SeriesError> {
     let limit = to_u32(width) + SHARE_SLACK;
     match value.bits() <= limit {

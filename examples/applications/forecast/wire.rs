@@ -1,6 +1,7 @@
 //! Messages of the baseline protocols: a kind, a length of four bytes, and the payload.
 //!
-//! A receiver expects one kind of message with a maximum length, and rejects all others unread.
+//! A receiver expects one kind of message with a maximum length. It rejects any other message
+//! without reading its payload.
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use transpute::{
 
 use crate::paillier::PaillierError;
 
-/// Time limit for receiving a message. With the largest keys a peer computes for several seconds.
+/// Time limit for receiving a message. With the largest keys, the peer computes for several seconds
+/// before it sends a message.
 const RECEIVE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Length of the header, in bytes.
@@ -27,13 +29,13 @@ const HEADER_LEN: usize = 5;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// The parameters that must be equal.
+    /// The parameters of the computation, which must be equal at both parties.
     Hello = 1,
     /// The public key of the party that decrypts.
     Key = 2,
     /// Encrypted shares.
     Shares = 3,
-    /// Encrypted results of the other party.
+    /// Encrypted results of the party without the key.
     Products = 4,
     /// A quotient of blinded numbers.
     Blinded = 5,
@@ -157,7 +159,7 @@ impl Channel {
         [self.stats.bytes_sent(), self.stats.bytes_received()]
     }
 
-    /// Appends a message to those that the next flush sends.
+    /// Appends a message to the messages that the next [`flush`](Self::flush) sends.
     pub(crate) fn put(&mut self, kind: Kind, payload: &[u8]) {
         self.outbox.push(kind as u8);
         // Receivers reject messages long before their length exceeds four bytes.

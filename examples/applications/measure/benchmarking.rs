@@ -89,7 +89,7 @@ fn beside_the_paper(rows: &[Row]) -> Outcome<String> {
             .collect();
         table.push([
             format!("seconds, {} ({})", published.order, published.figure),
-            // The text has one number for both orders; the plots have the others.
+            // The paper's text has one number for both orders. Other numbers are in plots only.
             "up to 15 minutes".to_owned(),
             cell(&largest, elapsed_s)?,
         ]);

@@ -16,8 +16,8 @@ const MEBI: f64 = (1 << 20) as f64;
 const BASE_RTT_MS: f64 = 0.18;
 
 /// Returns the paper's time of a computation in milliseconds, by added latency in milliseconds
-/// (section VI-C, Figure 6). Without latency this is the baseline in the text, which the regression
-/// line does not meet.
+/// (section VI-C, Figure 6). Without latency, it is the baseline in the text. The regression line
+/// of the figure does not pass through this value.
 fn published_latency(added_ms: f64) -> f64 {
     if added_ms == 0.0 {
         return 5.35;

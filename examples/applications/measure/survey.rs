@@ -9,9 +9,10 @@ use crate::rows::{Row, Table, cell, groups, median, of, said_by_a, said_by_b, te
 
 /// A row of Table 17.
 struct Published {
-    /// The prefix of the names of its experiments.
+    /// The prefix of the names of the experiments that correspond to the row.
     variant: &'static str,
-    /// Number of bits of an answer here: 5 choices, or numbers below 256. The paper's have 32 bits.
+    /// Number of bits of an answer in our experiment: 5 choices, or numbers below 256. The answers
+    /// in the paper have 32 bits.
     bits: u32,
     protocol: &'static str,
     /// Upper bound of the time, in seconds.

@@ -52,8 +52,8 @@ pub(crate) fn circuit(rounds: usize, opened: Opened) -> Result<Circuit, CircuitE
                 b.output(sums);
             }
             Opened::Batch => {
-                // The distances first: their sums are narrow, and their upper bits cost no gates
-                // until carries reach them.
+                // The distances are added first, because their sums are narrow. Their upper bits
+                // need no gates until carries reach them.
                 terms.push(sum);
                 b.output(Word::sum(&terms));
             }

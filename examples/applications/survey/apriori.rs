@@ -11,8 +11,9 @@ pub(crate) fn single_items(items: u32) -> Vec<Itemset> {
     (0..items).map(|item| vec![item]).collect()
 }
 
-/// Returns the candidates with one item more: the sets whose subsets with one item less are all
-/// frequent. The given sets have the same size and are sorted, and so are the returned ones.
+/// Returns the candidates that have one item more than the given frequent sets. A set is a
+/// candidate if all its subsets with one item less are frequent. The given sets must have the same
+/// size and be sorted. The candidates are sorted too.
 ///
 /// # Errors
 /// The number of candidates, as soon as it exceeds `max_candidates`.

@@ -21,7 +21,7 @@ pub(crate) fn answers(
     seed: u64,
 ) -> Result<Table, TableError> {
     let mut random = StdRng::seed_from_u64(seed);
-    // Up to 64 values have a popularity each; more have a triangular distribution.
+    // Up to 64 values have random popularities. More values have a triangular distribution.
     let popularity: Vec<Vec<f64>> = match values {
         ..=64 => (0..columns)
             .map(|_| (0..values).map(|_| random.random_range(0.2..1.0)).collect())
@@ -56,8 +56,8 @@ fn draw(weights: &[f64], random: &mut StdRng) -> u64 {
 /// Returns random transactions: rows of zeros and ones, in which groups of three to five items
 /// often occur together.
 ///
+/// # Errors
 /// [`TableError::Shape`] if the table would be too large or empty.
-/// [`TableError::Shape`].
 pub(crate) fn baskets(rows: usize, items: usize, seed: u64) -> Result<Table, TableError> {
     let mut random = StdRng::seed_from_u64(seed);
     let alone: Vec<f64> = (0..items).map(|_| random.random_range(0.02..0.3)).collect();
@@ -87,10 +87,10 @@ pub(crate) fn baskets(rows: usize, items: usize, seed: u64) -> Result<Table, Tab
 /// Splits a table into XOR shares, as each respondent does with its row: a random number and its
 /// XOR with the answer.
 ///
+/// # Errors
 /// [`TableError::Shape`] if the table is invalid.
-/// [`TableError::Shape`].
 pub(crate) fn share(table: &Table) -> Result<[Shares; 2], TableError> {
-    // A cryptographic generator, seeded by the operating system.
+    // This generator is cryptographically secure and seeded by the operating system.
     let mut random = rand::rng();
     let tag = random.next_u64();
     let mask = u32::MAX >> (32 - table.width());

@@ -142,7 +142,7 @@ impl Bins {
         }
     }
 
-    /// Returns a bit for each count.
+    /// Returns, for one answer, the bit that is added to each opened count.
     fn flags<'b>(&self, answer: &Word<'b>) -> Vec<Bit<'b>> {
         match self {
             Self::Choices(choices) => {
@@ -169,7 +169,7 @@ impl Bins {
                 bins.insert(0, answers.checked_sub(others)?);
             }
             Self::Ranges { .. } => {
-                // Each count includes the following ones.
+                // The count of a bound includes the answers of all following ranges.
                 bins.insert(0, answers);
                 for bin in 0..counts.len() {
                     bins[bin] = bins[bin].checked_sub(bins[bin + 1])?;
@@ -231,8 +231,8 @@ fn one_hot<'b>(bits: &[Bit<'b>]) -> Vec<Bit<'b>> {
     }
 }
 
-/// Splits each of some flags, exactly one of which is set, by a further bit. The last product needs
-/// no gate: it is the XOR of the bit and the other products.
+/// Splits each flag into two by a further bit. Exactly one of the flags is set. The last product
+/// needs no AND gate, because it is the XOR of the bit and the other products.
 fn split<'b>(flags: &[Bit<'b>], bit: Bit<'b>) -> Vec<Bit<'b>> {
     let Some((_, others)) = flags.split_last() else {
         return vec![!bit, bit];

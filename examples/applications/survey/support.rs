@@ -80,7 +80,7 @@ pub(crate) fn circuit(
 
 fn at_least<'b>(number: &Word<'b>, threshold: u64) -> Bit<'b> {
     match u128::from(threshold) {
-        // The threshold exceeds the width of the count, so the result is constant 0.
+        // A threshold that exceeds the width of the count is never reached, so the bit is 0.
         threshold if threshold >> number.width() != 0 => number.bit(0) ^ number.bit(0),
         threshold => number.ge(&number.constant(threshold)),
     }

@@ -42,7 +42,7 @@ impl fmt::Display for Position {
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Another token or byte is expected here.
+    /// The text at this position is not the expected token.
     #[error("expected {expected}, found {found}")]
     Unexpected {
         /// The expected token.
@@ -50,20 +50,20 @@ pub enum Problem {
         /// The token or byte found.
         found: Found,
     },
-    /// A number above 2^31.
+    /// A number exceeds 2^31.
     #[error("numbers are at most 2^31")]
     NumberTooLarge,
-    /// A line with more than [`MAX_NUMBERS_PER_LINE`] numbers.
+    /// A line has more than [`MAX_NUMBERS_PER_LINE`] numbers.
     #[error("a line has at most {MAX_NUMBERS_PER_LINE} numbers")]
     LineTooLong,
-    /// The number of values and the list of their widths differ.
+    /// The number of values differs from the number of widths that follow it.
     #[error("{expected} {what} values are announced, but {found} widths follow")]
     ValueCount {
         /// `input` or `output`.
         what: &'static str,
-        /// Values announced.
+        /// The number of values in the file.
         expected: u32,
-        /// Widths that follow.
+        /// The number of widths after it.
         found: usize,
     },
     /// The input widths add up to more than
@@ -72,7 +72,7 @@ pub enum Problem {
     TooManyInputs {
         /// Sum of the input widths read so far.
         found: u64,
-        /// The limit.
+        /// The limit on input bits.
         limit: u32,
     },
     /// The header has 2^31 wires or more.
@@ -84,7 +84,7 @@ pub enum Problem {
     /// The header's number of wires differs from the sum of input bits and gate outputs.
     #[error("the header has {found} wires, but the inputs and gates make {expected}")]
     WireCount {
-        /// Input bits and gate outputs counted so far.
+        /// Number of input bits and gate outputs counted so far.
         expected: u64,
         /// The number of wires in the header.
         found: u32,
@@ -92,7 +92,7 @@ pub enum Problem {
     /// The file is too short for the number of wires in the header.
     #[error("the header has {outputs} gate outputs, too many for a file of {bytes} bytes")]
     FileTooShort {
-        /// Wires of the header that are not inputs.
+        /// Number of wires in the header that are not inputs.
         outputs: u32,
         /// Length of the file, in bytes.
         bytes: u64,
@@ -121,18 +121,18 @@ pub enum Problem {
     Arity {
         /// Name of the operation.
         operation: String,
-        /// Inputs and outputs of the operation; for `MAND`, the inputs that match the outputs
+        /// Numbers of inputs and outputs of the operation. For `MAND`, the inputs match the outputs
         /// found.
         expected: [u32; 2],
-        /// Inputs and outputs found.
+        /// Numbers of inputs and outputs found.
         found: [u32; 2],
     },
-    /// The gate's line has more or fewer wires than it announces.
+    /// The number of wires on a gate's line differs from its numbers of inputs and outputs.
     #[error("the gate announces {expected} wires, but has {found}")]
     OperandCount {
-        /// Inputs and outputs announced.
+        /// The sum of the line's numbers of inputs and outputs.
         expected: u64,
-        /// Numbers that follow.
+        /// The number of wires on the line.
         found: usize,
     },
     /// The operand of `EQ` is not 0 or 1.
@@ -167,12 +167,12 @@ pub enum Problem {
         /// The wire.
         wire: u32,
     },
-    /// The file ends before the number of gates in the header.
+    /// The file ends before the last of the gates that the header declares.
     #[error("the header has {expected} gates, but the file ends after {found}")]
     MissingGates {
         /// The number of gates in the header.
         expected: u32,
-        /// Gates found.
+        /// The number of gates found.
         found: u32,
     },
     /// Text follows the last gate.
@@ -223,7 +223,7 @@ pub enum WriteError {
     TooManyValues {
         /// `input` or `output`.
         what: &'static str,
-        /// The largest number of values in the format.
+        /// The maximum number of values in the format.
         limit: usize,
         /// The number of values of the circuit.
         found: usize,

@@ -7,8 +7,8 @@ use super::{
     scan::{Line, Number, Scanner},
 };
 
-/// The fewest bytes of text per gate output: two operands, one output and three blanks, in a
-/// `MAND`.
+/// Minimum number of bytes of text per gate output. In a `MAND`, an output needs two operands, one
+/// output wire and three blanks.
 const MIN_BYTES_PER_OUTPUT: u64 = 6;
 
 /// The header of a circuit file, checked as far as possible without the gates.
@@ -20,9 +20,9 @@ pub(super) struct Header {
     pub(super) output_widths: Vec<u32>,
     pub(super) input_bits: u32,
     pub(super) output_bits: u32,
-    /// The place of `wires` in the file, for errors.
+    /// The position of the number of wires in the file, for error messages.
     pub(super) wires_position: Position,
-    /// The line whose last numbers are the output widths, for errors.
+    /// The line whose last numbers are the output widths, for error messages.
     outputs_line: Line,
 }
 

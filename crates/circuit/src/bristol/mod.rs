@@ -29,11 +29,11 @@
 //!
 //! # Syntax
 //!
-//! The third line that is not blank determines the format: a gate, which ends in an operation,
-//! belongs to the old format; a line of numbers belongs to Bristol Fashion. Lines end in LF or
-//! CRLF, or at the end of the file. Words are separated by any number of spaces and tabs. Blank
-//! lines may be anywhere; comment lines, which start with `//`, only before the header. The reader
-//! rejects all other text with the [`Position`] and the [`Problem`].
+//! The reader detects the format from the third line that is not blank. In the old format, this
+//! line is a gate, which ends in the name of an operation. In Bristol Fashion, it has only numbers.
+//! Lines end in LF or CRLF, or at the end of the file. Words are separated by any number of spaces
+//! and tabs. Blank lines may be anywhere. Comment lines start with `//` and may only precede the
+//! header. The reader rejects all other text with the [`Position`] and the [`Problem`].
 //!
 //! # Limits on memory
 //!
@@ -60,10 +60,10 @@ pub use write::WriteOptions;
 
 use crate::Circuit;
 
-/// The largest number of numbers on one line: 2^22, enough for a `MAND` of 1.4 million gates.
+/// Maximum count of numbers on one line: 2^22, enough for a `MAND` of 1.4 million gates.
 pub const MAX_NUMBERS_PER_LINE: usize = 1 << 22;
 
-/// The largest number of bytes read from a file that is not regular, such as a pipe: 1 GiB.
+/// Maximum number of bytes read from a file that is not regular, such as a pipe: 1 GiB.
 ///
 /// The length of a pipe is not known in advance, so it is read into memory as a whole.
 pub const MAX_PIPE_BYTES: u64 = 1 << 30;
@@ -77,13 +77,13 @@ pub enum Format {
     Old,
 }
 
-/// Limits on the resources that a circuit file declares without spending bytes on them.
+/// Limits on sizes that even a short circuit file can declare.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ParseLimits {
-    /// The largest sum of the input widths; 2^24 by default.
+    /// Maximum number of input bits of the circuit; 2^24 by default.
     ///
     /// Input wires need no text, so a short header can declare any number of them. A session stores
-    /// a label of 16 bytes per input bit and party: 256 MiB at the default.
+    /// a label of 16 bytes for each input bit. At the default limit, these take 256 MiB per party.
     pub input_bits: u32,
 }
 

@@ -51,8 +51,8 @@ pub(super) fn read<R: Read>(
         operands,
         outputs,
     )
-    // Operands and outputs were looked up among defined wires. The number of outputs is the sum of
-    // their widths. The header has fewer than 2^31 wires, and its number of wires equals the number
+    // This cannot fail. Operands and outputs were looked up among the defined wires. The number of
+    // outputs is the sum of their widths. The header has fewer than 2^31 wires, as many as were
     // defined.
     .expect("a circuit checked gate by gate");
     let format = header.format;
@@ -66,8 +66,8 @@ struct Gates {
     wires: u32,
     ops: Vec<Op>,
     operands: Vec<[Wire; 2]>,
-    /// Wires of the file that are not inputs: the wire of the circuit plus 1, or 0 before it is
-    /// defined. The system commits pages of zeroed memory only when they are used.
+    /// For each wire of the file that is not an input: the circuit's wire plus 1, or 0 if the wire
+    /// is not defined yet. The system commits pages of zeroed memory only when they are used.
     defined: Vec<u32>,
 }
 
@@ -138,8 +138,8 @@ impl Gates {
             }
             Operation::ManyAnd => {
                 let count = line.numbers[1].value as usize;
-                // Operands are resolved before any output is defined: gates of a MAND do not read
-                // each other.
+                // All operands are looked up before any output is defined, because gates of a MAND
+                // must not read each other's outputs.
                 for index in 2..2 + 2 * count {
                     line.numbers[index].value = self.operand(line, line.numbers[index])?;
                 }
@@ -192,7 +192,7 @@ impl Gates {
         }
         let expected = u64::from(found[0]) + u64::from(found[1]);
         if expected != wires.len() as u64 {
-            // Point at the first surplus number, or at the operation if numbers are missing.
+            // The error is at the first surplus number, or at the operation if numbers are missing.
             let index = (expected as usize).saturating_add(2);
             let found = wires.len();
             return Err(line.error_at_number(index, Problem::OperandCount { expected, found }));

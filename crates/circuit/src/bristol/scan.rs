@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use super::{BristolError, Found, MAX_NUMBERS_PER_LINE, Position, Problem};
 use crate::Op;
 
-/// Size of the read buffer: large enough that the cost of system calls is negligible, small enough
-/// for the L2 cache.
+/// Size of the read buffer, in bytes. It is large enough that system calls take little time, and
+/// small enough for the L2 cache.
 const BUFFER_BYTES: u64 = 1 << 18;
 
 /// The largest number in a file; see [`Problem::NumberTooLarge`].
@@ -67,7 +67,7 @@ impl Line {
     }
 }
 
-/// A gate in the usual spelling: one blank between words, and a line feed at the end.
+/// A gate in the usual spelling: one blank between words, and a line feed after the operation.
 pub(super) struct PlainGate {
     pub(super) op: Op,
     pub(super) operands: [u32; 2],
@@ -77,8 +77,8 @@ pub(super) struct PlainGate {
 }
 
 impl PlainGate {
-    /// Parses a gate that follows the end of the previous line; returns `None` for any other
-    /// spelling.
+    /// Parses a gate whose text starts with the end of the previous line. Returns `None` for any
+    /// other spelling.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (inputs, rest) = match bytes {
             [b'\n', inputs @ (b'1' | b'2'), b' ', b'1', b' ', rest @ ..] => (inputs - b'0', rest),
@@ -300,8 +300,8 @@ impl<R: Read> Scanner<R> {
         Ok(self.end > 0)
     }
 
-    /// Returns the column of the next byte, at most `u32::MAX`: a line over 4 GiB is not worth 8
-    /// bytes per number.
+    /// Returns the column of the next byte, at most `u32::MAX`. Exact columns of lines over 4 GiB
+    /// would need 8 bytes per number.
     fn column(&self) -> u32 {
         self.position().column.try_into().unwrap_or(u32::MAX)
     }

@@ -16,7 +16,7 @@ pub struct WriteOptions {
     pub group_ands: bool,
 }
 
-/// The largest number of gates in one `MAND` written: its line is shorter than 2 MB.
+/// Maximum number of gates in one `MAND` that is written. Its line is then shorter than 2 MB.
 const MAX_GROUP: usize = 1 << 16;
 
 pub(super) fn write(
@@ -88,8 +88,8 @@ impl Numbering {
             return Err(WriteError::TooManyWires { found });
         }
         let wires = found as u32;
-        // Up to here, a number is an index among the outputs. All other wires come before the
-        // outputs.
+        // Before this point, a number is an index among the outputs. All other wires precede the
+        // outputs in the file.
         let first_output = wires - if in_place { 0 } else { outputs.len() as u32 };
         let mut next = inputs;
         for number in &mut gates {

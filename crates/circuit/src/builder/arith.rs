@@ -129,8 +129,8 @@ pub(super) fn negate_if(g: &mut Gates, a: &[Lit], condition: Lit) -> Vec<Lit> {
         .collect()
 }
 
-/// Returns the sum of many numbers: 1 AND for each bit except the highest, per number after the
-/// first.
+/// Returns the sum of many numbers. Each number after the first costs 1 AND for each bit except the
+/// highest.
 ///
 /// A carry-save tree: independent full adders reduce three numbers to two until two are left. The
 /// depth grows with the logarithm of the number of operands.

@@ -7,8 +7,8 @@ use crate::{Circuit, CircuitError, Op, Wire};
 
 /// A node or its negation: `node << 1 | inverted`.
 ///
-/// Node 0 is the constant 0, so constants are ordinary literals. A negation becomes a gate only
-/// when an AND or an output needs its wire.
+/// Node 0 is the constant 0, so constants are ordinary literals. A negation becomes a gate only if
+/// an AND gate or an output uses it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Lit(u32);
 
@@ -47,14 +47,13 @@ const MAX_NODES: usize = (1 << 31) - 1;
 /// Marks a node that no output depends on.
 const DEAD: Wire = Wire::MAX;
 
-/// All nodes made so far. Input bits are nodes too, anywhere in the sequence.
+/// All nodes added so far. Input bits are nodes too, and may occur anywhere in the sequence.
 pub(crate) struct Gates {
-    /// The operation of each node. [`Op::Copy`] stands for an input bit, since nodes are never
-    /// copied.
+    /// The operation of each node. [`Op::Copy`] marks an input bit; copies need no nodes.
     ops: Vec<Op>,
     /// Operand nodes; the first operand of an input bit is its wire.
     operands: Vec<[u32; 2]>,
-    /// The nodes that negate other nodes, by the node they negate.
+    /// Maps a node to the node that negates it.
     negations: HashMap<u32, u32>,
     input_widths: Vec<u32>,
     input_bits: u64,
@@ -141,7 +140,8 @@ impl Gates {
         self.push(Op::Zero, [0; 2])
     }
 
-    /// Returns the same literal without an inversion, through an explicit gate if it had one.
+    /// Returns a literal with the same value that is not inverted. An inversion becomes an explicit
+    /// gate.
     pub(super) fn materialize(&mut self, lit: Lit) -> Lit {
         if lit.is_constant() {
             return lit;
@@ -149,7 +149,7 @@ impl Gates {
         Lit(self.positive(lit) << 1)
     }
 
-    /// Returns a node with the value of the literal, inversion included.
+    /// Returns a node with the value of the literal, adding a NOT gate if the literal is inverted.
     fn positive(&mut self, lit: Lit) -> u32 {
         if !lit.is_inverted() {
             return lit.node();

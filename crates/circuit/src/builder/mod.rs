@@ -28,9 +28,7 @@
 //! folded while the circuit is built, negation is free, and gates that reach no output are dropped.
 //! The documented counts are therefore upper bounds.
 //!
-//! The lifetime prevents the use of one circuit's handles in another circuit:
-//!
-//! Handles of one circuit cannot be used in another: the compiler refuses.
+//! Handles of one circuit cannot be used in another circuit, because their lifetimes differ:
 //!
 //! ```compile_fail
 //! use transpute_circuit::{Bit, Builder};
@@ -67,7 +65,7 @@ use gates::{Gates, Lit};
 #[derive(Clone, Copy)]
 pub struct Builder<'b> {
     gates: &'b RefCell<Gates>,
-    /// Makes the lifetime invariant, so that values of another builder are a type error.
+    /// Makes the lifetime invariant, so that using a value of another builder is a type error.
     circuit: PhantomData<fn(&'b ()) -> &'b ()>,
 }
 

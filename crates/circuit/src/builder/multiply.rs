@@ -5,8 +5,8 @@ use super::{
     gates::{Gates, Lit},
 };
 
-/// The width from which Karatsuba's method needs fewer AND gates than schoolbook multiplication, in
-/// bits.
+/// Minimum width in bits at which Karatsuba's method needs fewer AND gates than schoolbook
+/// multiplication.
 const KARATSUBA_WIDTH: usize = 16;
 
 /// Returns the low `n` bits of the product of two `n`-bit numbers: `n^2 - n + 1` AND, fewer from
@@ -107,14 +107,14 @@ fn row(g: &mut Gates, a: &[Lit], factor: Lit) -> Vec<Lit> {
 /// `k` is its sign.
 pub(super) fn divide(g: &mut Gates, a: &[Lit], d: &[Lit]) -> (Vec<Lit>, Vec<Lit>) {
     let n = a.len();
-    // fits[k] is 1 if the divisor has no bit past the first k.
+    // `fits[k]` is 1 if all bits of the divisor from bit `k` on are 0.
     let mut fits = vec![Lit::ONE; n + 1];
     for k in (1..n).rev() {
         fits[k] = g.and(fits[k + 1], d[k].negate());
     }
     let mut quotient = vec![Lit::ZERO; n];
     let mut partial = vec![Lit::ZERO];
-    // 1 if the next step subtracts.
+    // `positive` is 1 if the next step subtracts.
     let mut positive = Lit::ONE;
     for k in 1..=n {
         partial.insert(0, a[n - k]);

@@ -5,7 +5,7 @@ use super::{
     gates::{Gates, Lit},
 };
 
-/// A number: a builder and a slice of literals, least significant first.
+/// A number type: it has a builder and a slice of literals, least significant first.
 pub(super) trait Number<'b>: Sized {
     fn builder_of(&self) -> Builder<'b>;
     fn lits(&self) -> &[Lit];

@@ -11,7 +11,7 @@ pub trait Value<'b>: Clone {
     /// Appends the bits, the first wire first.
     fn append_bits(&self, bits: &mut Vec<Bit<'b>>);
 
-    /// Returns a value of the same shape that consists of `bits`.
+    /// Returns a value of the same shape as this one, with `bits` as its bits.
     ///
     /// # Panics
     /// If there are not [`Value::width`] bits.
@@ -24,7 +24,7 @@ pub trait FixedValue<'b>: Value<'b> {
     /// The number of bits.
     const WIDTH: usize;
 
-    /// Returns the value that consists of `bits`.
+    /// Returns the value whose bits are `bits`.
     ///
     /// # Panics
     /// If there are not [`FixedValue::WIDTH`] bits.
@@ -32,7 +32,7 @@ pub trait FixedValue<'b>: Value<'b> {
     fn from_bits(bits: &[Bit<'b>]) -> Self;
 }
 
-/// Implements the methods of [`Value`] that follow from [`FixedValue`].
+/// Implements the methods of [`Value`] for a type that implements [`FixedValue`].
 macro_rules! fixed_shape {
     () => {
         fn width(&self) -> usize {

@@ -68,8 +68,8 @@ impl<'b> Word<'b> {
         Self::new(self.builder, lits)
     }
 
-    /// Returns the same word with its pending negations as explicit gates. Otherwise the negation
-    /// moves through XORs, and every AND that depends on it may need a gate for it.
+    /// Returns the same word, with an explicit gate for each pending negation. A pending negation
+    /// would propagate through XORs, and each AND that depends on it might need a gate for it.
     pub(crate) fn materialize(&self) -> Self {
         self.unary(|g, bits| bits.iter().map(|&bit| g.materialize(bit)).collect())
     }

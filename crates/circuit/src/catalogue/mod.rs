@@ -11,7 +11,7 @@ mod entries;
 
 use entries::ENTRIES;
 
-/// A named circuit, or a named family of circuits with parameters.
+/// A named circuit, or a named family of circuits that has parameters.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Entry {
@@ -26,7 +26,7 @@ pub struct Entry {
     pub inputs: &'static [&'static str],
     /// A description of each output value.
     pub outputs: &'static [&'static str],
-    /// A spec with input and output values.
+    /// An example: a spec with input values and the resulting output values.
     pub example: Example,
     make: fn(&str) -> Result<Circuit, Failure>,
 }

@@ -22,21 +22,21 @@ pub enum MinimumShape {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum XorProfile {
-    /// The minimum: `(4 w - 2)(N - 1)` XOR for `N` candidates of `w` bits.
+    /// The smallest number: `(4 w - 2)(N - 1)` XOR for `N` candidates of `w` bits.
     #[default]
     Lean,
-    /// The count of the circuit measured in *Transputation*: `(5 w + 1)(N - 1) + w + 1`, which is
-    /// 2,524,920 for 25,000 candidates of 20 bits. The function is the same. The extra gates make
-    /// comparisons fair for garbling schemes in which XOR is not free.
+    /// The number of the circuit measured in *Transputation*: `(5 w + 1)(N - 1) + w + 1`, which is
+    /// 2,524,920 for 25,000 candidates of 20 bits. The circuit computes the same function. With the
+    /// same number of XOR gates, schemes without free XOR can be compared fairly with the paper.
     Paper,
 }
 
 /// Options of [`min_of_candidates`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CandidatesOptions {
-    /// The order in which candidates are compared; a tree by default.
+    /// The order in which candidates are compared; by default a tree.
     pub shape: MinimumShape,
-    /// The number of XOR gates per comparison; the minimum by default.
+    /// The number of XOR gates per comparison; by default the smallest.
     pub xor: XorProfile,
 }
 
@@ -100,9 +100,9 @@ fn reduce<'b>(
     }
 }
 
-/// Number of candidates per block; the minimum of a block is found before the next block is read. A
-/// power of two keeps the tree balanced. The value gives enough independent comparisons for long
-/// batches, while the intermediate results stay in the caches.
+/// Number of candidates per block. The circuit computes the minimum of a block before it reads the
+/// next block. A power of two keeps the tree balanced. With this value, there are enough
+/// independent comparisons for long batches, and the intermediate results stay in the caches.
 const BLOCK_CANDIDATES: usize = 512;
 
 /// Returns the minimum of a block, computed in a balanced tree.
@@ -128,8 +128,9 @@ fn hidden_zero<'b>(candidates: &[Word<'b>]) -> Bit<'b> {
     p ^ q ^ p ^ q
 }
 
-/// Returns the minimum with `5 w + 1` XOR and `2 w` AND. No difference is shared, the borrow chain
-/// starts at the wire `zero`, and the choice passes through one extra XOR.
+/// Returns the minimum of two words with `5 w + 1` XOR and `2 w` AND. Compared with [`Word::min`],
+/// it shares no difference, starts the borrow chain at the wire `zero`, and passes the choice
+/// through one extra XOR.
 fn paper_step<'b>(x: &Word<'b>, y: &Word<'b>, zero: Bit<'b>) -> Word<'b> {
     let mut borrow = zero;
     for (x, y) in x.bits().into_iter().zip(y.bits()) {
@@ -139,7 +140,8 @@ fn paper_step<'b>(x: &Word<'b>, y: &Word<'b>, zero: Bit<'b>) -> Word<'b> {
     choice.select(x, y)
 }
 
-/// Adds `w - 2` XOR gates, which with the 3 of `hidden_zero` are the `w + 1` of the profile.
+/// Adds `w - 2` XOR gates to the output. Together with the 3 of `hidden_zero`, these are the `w +
+/// 1` of [`XorProfile::Paper`].
 fn pad_output<'b>(b: Builder<'b>, minimum: &Word<'b>, zero: Bit<'b>) -> Word<'b> {
     let padded = minimum.width().saturating_sub(2);
     b.word_of(

@@ -12,14 +12,14 @@ pub const MAX_WEIGHT_BITS: usize = 64;
 /// Options of [`exact_min_cut`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ExactMinCutOptions {
-    /// Whether each weight is the sum of two shares, one from each party.
+    /// Each weight is the sum of two shares, one from each party.
     pub shared: bool,
-    /// Whether the vertices on one side of a minimum cut are a second output value.
+    /// A second output value contains the vertices on one side of a minimum cut.
     pub argmin: bool,
-    /// Whether public bits, which are the zero padding of the weights and the candidate subsets,
-    /// are folded while the circuit is built. That saves a few gates compared with the formula
-    /// below. A [`Program`](crate::Program) folds both variants to the same AND gates. With
-    /// `argmin`, set this option: only then are the cuts compared in a tree, which keeps the depth
+    /// Public bits are folded while the circuit is built. They are the zero padding of the weights
+    /// and the candidate subsets. This saves a few gates compared with the formula below. A
+    /// [`Program`](crate::Program) has the same AND gates with and without this option. Set it
+    /// together with `argmin`: only then are the cuts compared in a tree, which keeps the depth
     /// small.
     pub folded: bool,
 }
@@ -80,7 +80,7 @@ pub fn exact_min_cut(
     })?)
 }
 
-/// The weights of all edges, padded to the width of a cut.
+/// The weights of all edges, padded to the number of bits of the heaviest cut.
 struct Weights<'b> {
     vertices: usize,
     edges: Vec<Word<'b>>,
@@ -128,21 +128,22 @@ impl<'b> Weights<'b> {
     }
 }
 
-/// Returns the number of bits of the heaviest possible cut, with half of the vertices on each side.
+/// Returns the number of bits of the heaviest possible cut, which has half of the vertices on each
+/// side.
 fn cut_width(vertices: usize, width: usize) -> usize {
     let crossing = (vertices / 2 * vertices.div_ceil(2)) as u128;
     let heaviest = crossing * ((1_u128 << width) - 1);
     (128 - heaviest.leading_zeros()) as usize
 }
 
-/// The weight of every cut. Item `i` is the cut whose side without the last vertex has the bits of
-/// `i + 1`.
+/// The weights of all cuts. The vertices on the side of item `i` that does not contain the last
+/// vertex are the bits of `i + 1`.
 struct Cuts<'b> {
     free_vertices: usize,
     cuts: Vec<Word<'b>>,
 }
 
-/// A cut, and its side without the last vertex.
+/// The weight of a cut, and the side that does not contain the last vertex.
 struct Best<'b> {
     cut: Word<'b>,
     side: Word<'b>,
@@ -171,8 +172,8 @@ impl<'b> Cuts<'b> {
         }
     }
 
-    /// Compares adjacent subsets first: they agree in their high bits, so few bits of the side need
-    /// an AND.
+    /// Compares the cuts in a tree, adjacent subsets first. Adjacent subsets agree in their high
+    /// bits, so few bits of the side need an AND.
     fn best_in_tree(self, b: Builder<'b>, argmin: bool) -> Best<'b> {
         let width = if argmin { self.free_vertices } else { 0 };
         let mut level: Vec<Best<'b>> = (self.cuts.into_iter().zip(1_u128..))
@@ -181,8 +182,8 @@ impl<'b> Cuts<'b> {
                 side: b.word(if argmin { side } else { 0 }, width),
             })
             .collect();
-        // Side 0 is not a cut. Leaving it out of the first block keeps the other blocks aligned, so
-        // that the sides of a block agree in their high bits.
+        // Side 0 is empty, so it is not a cut. Leaving it out of the first block keeps the other
+        // blocks aligned, so that the sides of a block agree in their high bits.
         let mut first = level.remove(0);
         while !level.is_empty() {
             level = level

@@ -66,7 +66,7 @@ fn check(
 
 /// Unwraps the result of a build that cannot fail.
 fn fixed(circuit: Result<Circuit, CircuitError>) -> Circuit {
-    // A build fails only at 2^31 wires. Circuits without parameters have fewer than 200,000 wires,
+    // Building fails only at 2^31 wires. Circuits without parameters have fewer than 200,000 wires,
     // and tests build each of them.
     circuit.expect("a fixed circuit is small")
 }

@@ -91,13 +91,13 @@ fn compress<'b>(b: Builder<'b>, state: &[Word<'b>], block: &[Word<'b>]) -> Vec<W
         let [a, b1, c, d, e, f, g, h] = rotated;
         let sum1 = sigma(&e, [6, 11], LastTerm::Rotate(25));
         let choice = &g ^ &(&e & &(&f ^ &g));
-        // The constant is added to the schedule word alone, where its trailing zero bits save
-        // carries.
+        // The constant is added to the schedule word first, because its trailing zero bits save
+        // carries there.
         let keyed = (word + &b.word(constant.into(), 32)).materialize();
         let t1 = Word::sum(&[h, sum1, choice, keyed]);
         let sum0 = sigma(&a, [2, 13], LastTerm::Rotate(22));
-        // The majority is b where a = b, else c. The a and b of this round are the b and c of the
-        // next.
+        // The majority of a, b and c is b if a = b, else c. In the next round, these a and b are b
+        // and c.
         let ab_differ = &a ^ &b1;
         let majority = &b1 ^ &(&ab_differ & &bc_differ);
         bc_differ = ab_differ;

@@ -12,9 +12,9 @@ pub enum ProgramError {
     /// The batch lengths do not add up to the number of gates or loads, or a batch is empty.
     #[error("the batches have {expected} {what} in all and at least one each, not {found}")]
     BatchLengths {
-        /// The items counted: gates or loads.
+        /// What the batches contain: gates or loads.
         what: &'static str,
-        /// The number of items of the program.
+        /// The number of these gates or loads in the program.
         expected: usize,
         /// The sum of the batch lengths, or 0 if a batch is empty.
         found: u64,
@@ -68,7 +68,7 @@ pub enum ProgramError {
         /// The number of gates of that kind in the program's totals.
         found: u64,
     },
-    /// A slot is past the number of slots.
+    /// A slot number is not below the number of slots.
     #[error("gate {gate} uses slot {slot} of {slots}")]
     SlotRange {
         /// Position of the gate.
@@ -100,10 +100,10 @@ pub enum ProgramError {
         /// Position of the gate.
         gate: usize,
     },
-    /// The number of outputs, inputs or slots does not match the widths or the gates.
+    /// The number of outputs, inputs or slots is inconsistent with the widths or the gates.
     #[error("there are {expected} {what}, not {found}")]
     Widths {
-        /// The items counted.
+        /// What is counted: outputs, inputs or slots.
         what: &'static str,
         /// The number expected.
         expected: u64,
@@ -123,18 +123,18 @@ pub enum ProgramError {
     Digest,
 }
 
-/// Writer of a slot that holds no label yet.
+/// The entry in `writers` of a slot that holds no label yet.
 const UNWRITTEN: u32 = 0;
 
-/// Number of the first batch. There are fewer than 2^32 batches: fewer than 2^31 of gates, and as
-/// many of inputs.
+/// Number of the first batch. Batch numbers fit in 32 bits: there are fewer than 2^31 batches of
+/// gates and fewer than 2^31 batches of inputs.
 const FIRST_BATCH: u32 = 1;
 
 impl Program {
     /// Checks all documented invariants and the digest of a program from an untrusted source.
     ///
-    /// Uses 4 bytes of memory per slot and a bit per input bit. It cannot check that the slot of an
-    /// output still holds the intended label: that depends on the circuit.
+    /// The check uses 4 bytes of memory per slot and a bit per input bit. It cannot detect that an
+    /// output names the slot of a wrong label, because that depends on the circuit.
     ///
     /// # Errors
     /// The [`ProgramError`] of the first invariant that does not hold.

@@ -3,11 +3,11 @@
 use super::{OutputBit, Program, fold::Folded, progress, schedule};
 use crate::Circuit;
 
-/// The largest number of gates per window; a window ends earlier if fewer gates already make long
+/// Maximum number of gates per window. A window ends earlier if fewer gates already form long
 /// batches.
 ///
-/// Gates move only within their window, so the peak number of slots is at most that of the
-/// circuit's order plus one window. The window is long enough to fill batches.
+/// Gates move only within their window. Compared with the original order of gates, the peak number
+/// of slots therefore grows by at most the length of a window.
 const MAX_WINDOW_GATES: usize = 1 << 16;
 
 impl Program {

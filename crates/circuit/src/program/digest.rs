@@ -6,7 +6,7 @@ use super::{Batch, BatchKind, OutputBit, Program, ProgramGate, file::GATE_BYTES}
 /// Tag of the encoding; changes with every change of the encoding.
 pub(super) const TAG: &[u8; 20] = b"transpute program v4";
 
-/// A destination of the words of an encoding.
+/// Receives the words of an encoding.
 pub(super) trait Sink {
     fn word(&mut self, word: u32);
 

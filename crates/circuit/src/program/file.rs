@@ -25,7 +25,7 @@ pub enum LoadError {
     /// The bytes do not start with the tag of this version.
     #[error("these are not the bytes of a compiled program of this version")]
     Tag,
-    /// There are too few or too many bytes.
+    /// The bytes end too early, or more bytes follow the program.
     #[error("a list of {expected} items does not fit in the remaining {left} bytes")]
     Length {
         /// The number of items announced.
@@ -104,7 +104,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// The reason why reading failed.
+/// The reason why reading a program failed.
 enum Failure {
     Reader(io::Error),
     Content(LoadError),
@@ -128,8 +128,8 @@ impl From<ProgramError> for Failure {
     }
 }
 
-/// Number of bytes read, hashed and decoded at a time, while they are in the caches. A power of two
-/// of BLAKE3's chunks uses all SIMD lanes.
+/// Number of bytes that are read, hashed and decoded together while they are in the caches. A power
+/// of two lets BLAKE3 use all SIMD lanes.
 const CHUNK_BYTES: u64 = 1 << 20;
 
 /// The part of an encoding that is not yet read.
@@ -221,7 +221,8 @@ fn decode(source: &mut Source<impl Read>) -> Result<Program, Failure> {
         }
     })?;
     let gates = source.word()?;
-    // The three words are unrolled: with a loop, decoding took as long as the check of all slots.
+    // Decoding the three words in a loop took as long as the check of all slots, so they are
+    // written out.
     let gates = source.list(gates.into(), |gate: &[u8; GATE_BYTES]| {
         let words = gate.as_chunks().0;
         ProgramGate {

@@ -34,8 +34,8 @@ impl Value {
         Self(self.0 ^ u32::from(invert))
     }
 
-    /// Returns the XOR of two values; `wire` is the output of the gate that computes it if it does
-    /// not fold.
+    /// Returns the XOR of two values. `wire` is the output of the XOR gate, and is used as the root
+    /// of the result if the gate cannot be folded.
     fn xor(self, other: Self, wire: Wire) -> Self {
         if self.root() == other.root() {
             Self::ZERO.invert_if(self != other)
@@ -48,8 +48,8 @@ impl Value {
         }
     }
 
-    /// Returns the AND of two values; `wire` is the output of the gate that computes it if it does
-    /// not fold.
+    /// Returns the AND of two values. `wire` is the output of the AND gate, and is used as the root
+    /// of the result if the gate cannot be folded.
     fn and(self, other: Self, wire: Wire) -> Self {
         if self.root() == other.root() {
             if self == other { self } else { Self::ZERO }
@@ -65,7 +65,7 @@ impl Value {
 
 /// A circuit's gates after folding.
 pub(super) struct Folded {
-    /// The value of each wire. A gate is kept if it is its own root and is used.
+    /// The value of each wire. A gate is kept if its output is its own root and has uses.
     pub(super) values: Vec<Value>,
     /// The number of kept gates and outputs that read each root; 0 for all other wires.
     pub(super) uses: UseCounts,
@@ -128,10 +128,10 @@ fn fold(circuit: &Circuit) -> Vec<Value> {
     values
 }
 
-/// A use counter per wire, in one byte except for the few wires with many uses.
+/// A counter of uses for each wire. It has one byte per wire, and a map for the few larger counts.
 pub(super) struct UseCounts {
     low: Vec<u8>,
-    /// The number of uses over 255.
+    /// The part of a wire's count that exceeds 255.
     excess: HashMap<Wire, u32>,
 }
 

@@ -25,9 +25,9 @@ pub const INVERT: u32 = 1 << 31;
 /// A program consists of XOR and AND gates over label *slots*. Constants, copies and inversions of
 /// the [`Circuit`](crate::Circuit) are folded: an inverted wire is the same label with the opposite
 /// meaning. Gates that reach no output are dropped, and a slot is reused when its wire is dead.
-/// Gates are ordered so that runs of mutually independent gates form [`Batch`]es. Input bits get
-/// slots shortly before they are read, so that the labels in use stay close together for any number
-/// of inputs.
+/// Gates are ordered so that mutually independent gates are consecutive and form a [`Batch`]. Input
+/// bits get slots shortly before they are read, so the labels in use stay close together for any
+/// number of inputs.
 ///
 /// # Invariants
 /// * An input bit that a gate or an output reads has exactly one [`Load`], and it is in no slot
@@ -59,7 +59,8 @@ pub struct Program {
     pub(crate) digest: [u8; 32],
 }
 
-/// A gate over slots. [`INVERT`] in an operand of an AND gate means its negation.
+/// A gate whose operands and output are slots. An AND gate negates an operand that has [`INVERT`]
+/// set.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ProgramGate {
     /// Slot of the first operand, possibly with [`INVERT`].
@@ -75,7 +76,7 @@ pub struct ProgramGate {
 pub struct Load {
     /// Position of the bit among all input bits.
     pub input: u32,
-    /// The slot that holds the bit from this batch on.
+    /// The slot that has the label of the bit from this batch on.
     pub slot: u32,
 }
 
@@ -90,7 +91,7 @@ pub enum BatchKind {
     Input,
 }
 
-/// A run of mutually independent gates of one kind, or of loads.
+/// Consecutive gates of one kind that do not depend on each other, or consecutive loads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Batch {
     /// The kind of all operations.

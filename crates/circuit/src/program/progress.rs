@@ -1,15 +1,16 @@
-//! Running totals at every 64th batch, so that splitting a program does not traverse all batches.
+//! Running totals at every 64th batch, so that dividing a program into chunks need not visit all
+//! batches.
 
 use super::{Batch, BatchKind, Program};
 
-/// The totals of all batches before a given batch.
+/// The number of gates and loads in all batches before a given batch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CompileProgress {
-    /// XOR and AND gates.
+    /// Number of XOR and AND gates.
     pub gates: u64,
-    /// AND gates.
+    /// Number of AND gates.
     pub ands: u64,
-    /// Input bits loaded.
+    /// Number of input bits loaded.
     pub loads: u64,
 }
 
@@ -31,7 +32,8 @@ impl CompileProgress {
     }
 }
 
-/// Returns the totals before every [`Progress::STRIDE`]th batch, starting with the first batch.
+/// Returns the totals before every [`CompileProgress::STRIDE`]th batch, starting with the first
+/// batch.
 pub(super) fn of(batches: &[Batch]) -> Vec<CompileProgress> {
     let mut progress = CompileProgress::default();
     batches
@@ -45,7 +47,8 @@ pub(super) fn of(batches: &[Batch]) -> Vec<CompileProgress> {
 }
 
 impl Program {
-    /// Returns the running totals; entry `i` has the totals before batch `i * Progress::STRIDE`.
+    /// Returns the running totals. Entry `i` has the totals before batch `i *
+    /// CompileProgress::STRIDE`.
     #[must_use]
     pub fn progress(&self) -> &[CompileProgress] {
         &self.progress

@@ -63,18 +63,19 @@ pub(super) fn schedule(circuit: &Circuit, folded: Folded, window: usize) -> Sche
     }
 }
 
-/// The place of an input bit that no gate has read yet; slot numbers are smaller.
+/// The place, in [`Places`], of an input bit that no gate has read yet. Slot numbers are smaller.
 const UNPLACED: u32 = INVERT - 2;
-/// The place of an input bit that a gate of the current window reads first.
+/// The place, in [`Places`], of an input bit that a gate of the current window is the first to
+/// read.
 const WANTED: u32 = INVERT - 3;
 
-/// The current location of each wire's label.
+/// The current place of each wire: a slot, a position in the window, or a marker.
 pub(super) struct Places {
     /// A value for each wire. The value of a root contains the position in the window while its
     /// gate is pending, and then the slot, in place of the root. Its inversion is unchanged. Other
     /// wires have their folded value.
     values: Vec<Value>,
-    /// Uses by gates and outputs that are not yet emitted.
+    /// For each root, the number of reads by gates and outputs that are not yet emitted.
     uses: UseCounts,
     /// The number of input bits; lower wires are inputs.
     inputs: u32,
@@ -83,8 +84,8 @@ pub(super) struct Places {
 impl Places {
     /// Returns the value of a wire that a later gate or output reads.
     ///
-    /// A root that is still to be read has uses left and other wires have none, which distinguishes
-    /// the two without a table.
+    /// Only a root that is still to be read has uses left. This distinguishes roots from other
+    /// wires without a table.
     pub(super) fn resolve(&self, wire: Wire) -> Value {
         let value = self.values[wire as usize];
         if self.uses.is_used(wire) {
@@ -94,7 +95,7 @@ impl Places {
         }
     }
 
-    /// Records a root that is read if it is an input bit without a slot.
+    /// If `root` is an input bit without a slot, adds it to `wanted`.
     pub(super) fn want(&mut self, root: Wire, wanted: &mut Vec<Wire>) {
         if root < self.inputs && self.slot(root) == UNPLACED {
             self.set(root, WANTED);
@@ -107,7 +108,7 @@ impl Places {
         self.values[root as usize].root()
     }
 
-    /// Sets the slot of a root, or its position in the window.
+    /// Sets the place of a root: its slot, or its position in the window.
     pub(super) fn set(&mut self, root: Wire, place: u32) {
         let value = &mut self.values[root as usize];
         *value = Value::new(place, value.is_inverted());
@@ -131,7 +132,7 @@ impl Emitter {
         if inputs.is_empty() {
             return;
         }
-        // Adjacent input bits are usually produced and read together.
+        // Sort the bits, because adjacent input bits are usually transferred and read together.
         inputs.sort_unstable();
         self.batches.push(Batch {
             kind: BatchKind::Input,

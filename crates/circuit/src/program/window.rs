@@ -23,7 +23,7 @@ use crate::{Op, Wire};
 /// | fewest AND batches | 99, 65 | 99, 49 |
 const AND_PERIOD: u32 = 3;
 
-/// The smallest number of gates at which a window may end early.
+/// A window with fewer gates does not end early.
 const MIN_WINDOW_GATES: usize = 2048;
 
 /// Average number of gates per batch at which a window ends early, for programs with at most

@@ -303,7 +303,7 @@ fn invalid_wires_are_rejected() {
         7,
         redefined(3),
     );
-    // Gates of a MAND do not read each other's outputs, and define each wire once.
+    // Gates of a MAND must not read each other's outputs, and must not define a wire twice.
     assert_gate_rejected("4 2 0 3 1 1 3 2 MAND", 7, undefined(3));
     assert_rejected(
         "1 4\n2 1 1\n1 1\n4 2 0 1 1 1 3 3 MAND\n",

@@ -6,7 +6,7 @@ use transpute::Bits;
 
 use crate::{failure::Failure, output::OutputValue, run::RunReport, source};
 
-/// FIPS-197, appendix C.1.
+/// The AES-128 key of the test vector in FIPS-197, appendix C.1.
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 const PLAINTEXT: &str = "00112233445566778899aabbccddeeff";
 const CIPHERTEXT: &str = "69c4e0d86a7b0430d8cdb78070b4c55a";
@@ -18,7 +18,7 @@ pub(super) const AES: &str = "aes128";
 pub(super) struct Case {
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<String>,
-    /// The source of the expected outputs.
+    /// Where the expected outputs come from, as text.
     pub(super) authority: &'static str,
 }
 
@@ -55,7 +55,7 @@ impl Case {
         })
     }
 
-    /// Returns whether a party learned the expected outputs in all evaluations.
+    /// Returns whether the party's report has the expected outputs in all evaluations.
     pub(super) fn is_answered_by(&self, report: &RunReport, batch: NonZeroU64) -> bool {
         let is_right =
             |outputs: &Vec<OutputValue>| (outputs.iter().map(|value| &value.hex)).eq(&self.outputs);

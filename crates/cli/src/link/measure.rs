@@ -1,4 +1,4 @@
-//! Clocks, and the processor time of this process.
+//! Reads the clock and the processor time of this process.
 
 use std::{
     fs,
@@ -7,10 +7,11 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// The clock of a machine.
+/// The identity of a machine's clock.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct Clock {
-    /// Changes at every boot. Namespaces and containers of one machine share it, and the clock.
+    /// The boot ID of the kernel, which changes at every boot. Namespaces and containers of one
+    /// machine share the boot ID and the clock.
     pub(super) boot_id: Option<String>,
     /// Name of the host.
     pub(super) host: Option<String>,
@@ -28,7 +29,7 @@ impl Clock {
         }
     }
 
-    /// Returns whether times of both can be compared.
+    /// Returns whether both sides have the same clock, so that their times can be compared.
     pub(super) fn is_shared_with(&self, other: &Self) -> bool {
         self.boot_id.is_some() && self.boot_id == other.boot_id
     }
@@ -43,7 +44,7 @@ pub(super) fn now() -> u64 {
         .unwrap_or(0)
 }
 
-/// Counts processor time of all threads, user and kernel, from now on.
+/// Counts the processor time of all threads of this process, in user mode and in the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CpuMeter(Option<Duration>);
 

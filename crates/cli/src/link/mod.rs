@@ -90,7 +90,8 @@ impl LinkArgs {
         }
     }
 
-    /// Returns the transport for reports: the text of the option, or the chosen transport.
+    /// Returns the name of the transport for reports. For `auto`, this is the chosen transport,
+    /// otherwise the text of the option.
     fn name(&self, info: &LinkInfo) -> String {
         match &*self.transport {
             Auto::NAME => info.transport.to_owned(),
@@ -111,7 +112,7 @@ impl LinkArgs {
     }
 }
 
-/// Returns a transport. For `auto`, `work` is the workload, if it is known.
+/// Returns the transport that `text` names. `auto` chooses for the workload `work`, if it is given.
 fn transport(text: &str, work: Option<Workload>) -> Result<Arc<dyn Transport>, TransportError> {
     if text == Auto::NAME {
         let auto = Auto::default();
@@ -121,17 +122,17 @@ fn transport(text: &str, work: Option<Workload>) -> Result<Arc<dyn Transport>, T
     registry().get(text)
 }
 
-/// Returns the failure of an error before there was a link.
+/// Returns the failure of an error while the link was being established.
 fn before_link(error: TransportError) -> Failure {
     Error::from(error).into()
 }
 
-/// Returns the failure of an error on a link.
+/// Returns the failure of an error on an established link.
 fn on_link(error: TransportError) -> Failure {
     Error::from(SessionError::Link(Box::new(error))).into()
 }
 
-/// Maximum time without progress on a link.
+/// Maximum time without progress on a link. After this time, the transfer fails.
 const IDLE: Duration = Duration::from_secs(30);
 
 /// Maximum number of bytes of a transfer.

@@ -1,4 +1,4 @@
-//! Reports about transfers.
+//! Computes and prints the report of a transfer.
 
 use std::time::Duration;
 
@@ -18,24 +18,27 @@ use crate::{
 /// One transfer, as reported by both sides.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// The number of the transfer.
+    /// The number of the transfer, out of `of`.
     pub(super) transfer: u64,
     pub(super) of: u64,
     pub(super) role: Role,
     pub(super) task: Task,
     pub(super) transport: String,
-    /// `pinned`, `unpinned` or `plaintext`; the last two are for benchmarks.
+    /// The protection of the link: `pinned`, `unpinned` or `plaintext`. The last two are for
+    /// benchmarks.
     pub(super) protection: &'static str,
     pub(super) cipher: Option<String>,
-    /// Bytes of payload, or round trips.
+    /// Number of payload bytes or, for a ping-pong, of round trips.
     pub(super) amount: u64,
     pub(super) rate_hint_bits_per_second: Option<u64>,
-    /// Time to connect, at the reporting side.
+    /// Time to connect at the side that prints this report.
     pub(super) connect_seconds: f64,
     pub(super) handshake_seconds: f64,
-    /// Time from the start of connecting to the last received byte; see `clock`.
+    /// Time from the start of connecting until the receiver has the last byte. `clock` says how it
+    /// was measured.
     pub(super) seconds_from_start: Option<f64>,
-    /// Time from the established link, at the sender, to the last received byte; see `clock`.
+    /// Time from the established link until the receiver has the last byte. `clock` says how it was
+    /// measured.
     pub(super) seconds_from_established: Option<f64>,
     /// The clock of these two times.
     pub(super) clock: ClockUsed,
@@ -60,16 +63,16 @@ pub(super) enum Role {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ClockUsed {
-    /// Both ends are on one machine and share its clock.
+    /// Both sides share the clock of one machine. The times are exact.
     Shared,
-    /// The sender's clock: until the receipt arrived, minus half a round trip.
+    /// The sender's clock. The time ends when the receiver's receipt arrives, minus half a
+    /// round-trip time.
     SenderLessHalfRoundTrip,
-    /// The receiver's clock: from its own end of the established link, so without the travel time
-    /// of the sender's message.
+    /// The receiver's clock. The time starts when the receiver's side of the link is established.
     Receiver,
 }
 
-/// The times of the rounds of a ping-pong.
+/// Statistics of the round-trip times of a ping-pong.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct RoundTrips {
     pub(super) count: u64,
@@ -100,7 +103,7 @@ impl RoundTrips {
     }
 }
 
-/// The times that follow from the figures of both sides.
+/// The times that are computed from the figures of both sides.
 struct Timing {
     from_start: Option<f64>,
     from_established: Option<f64>,
@@ -108,13 +111,13 @@ struct Timing {
 }
 
 impl Timing {
-    /// Uses one clock if both sides share one.
+    /// Computes the times. If both sides do not share a clock, only the times of one side are used.
     fn of(task: Task, client: &Side, server: &Side) -> Self {
         let (sender, receiver) = match task {
             Task::Up | Task::PingPong => (client, server),
             Task::Down => (server, client),
         };
-        // A clock that was set back gives no time.
+        // The result is `None` if the clock was set back in between.
         let between = |from: u64, to: u64| Some(to.checked_sub(from)? as f64 / 1e9);
         if client.clock.is_shared_with(&server.clock) {
             let last = receiver.last_byte_ns;
@@ -149,7 +152,7 @@ impl Report {
     /// Combines the figures of both sides.
     ///
     /// # Errors
-    /// The data was altered on the way.
+    /// A failure if the receiver got altered data.
     pub(super) fn new(
         role: Role,
         args: &LinkArgs,
@@ -283,7 +286,8 @@ fn sent(sender: &Side) -> String {
     text
 }
 
-/// Replaces control characters: a peer may send anything, and a terminal must not interpret it.
+/// Replaces control characters in a text from the peer, so that the terminal does not interpret
+/// them.
 pub(super) fn printable(text: &str) -> String {
     (text.chars().take(100))
         .map(|c| if c.is_control() { '?' } else { c })

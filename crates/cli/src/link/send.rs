@@ -1,4 +1,4 @@
-//! `transpute link send`: the side that connects, and reports.
+//! `transpute link send`: the side that connects and prints the report.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ fn find_transport(args: &Args) -> Result<(std::sync::Arc<dyn Transport>, Option<
     Ok((args.link.find_transport(Some(work(args)))?, None))
 }
 
-/// Returns the workload, for transports that choose by it.
+/// Returns the workload of a transfer, by which `auto` chooses a transport.
 fn work(args: &Args) -> Workload {
     let end = match args.reverse {
         true => End::Listener,
@@ -119,7 +119,7 @@ impl Client<'_> {
         let mut deadline = Instant::now() + Duration::from_secs(self.args.patience);
         for transfer in 1..=self.args.repeat {
             let report = self.transfer(transfer, deadline).await?;
-            // A server that has answered once is not waited for again.
+            // Only the first connection waits for the server to start.
             deadline = Instant::now();
             seconds.extend(report.seconds_from_established);
             report.print(self.args.link.json)?;
@@ -146,7 +146,7 @@ impl Client<'_> {
             ..Side::of(&info, established_ns)
         };
         let (task, amount) = self.task();
-        // The time gives each transfer different bytes.
+        // The start time is the seed, so that each transfer has different bytes.
         let seed = started_ns;
         let request = Request {
             version: VERSION,
@@ -198,7 +198,8 @@ impl Client<'_> {
             Some(theirs) => theirs,
             None => done(&mut reader).await?,
         };
-        // All messages are exchanged, so it is not a failure if the other side has closed already.
+        // All messages were exchanged, so an error does not matter. The other side may have closed
+        // the link already.
         let _ = transfer::step(writer.shutdown()).await;
         let number = (transfer, self.args.repeat);
         let sides = (mine, theirs);
@@ -217,7 +218,8 @@ impl Client<'_> {
         })
     }
 
-    /// Connects, and retries while the server refuses. Times are those of the successful attempt.
+    /// Connects to the server. Retries until `deadline` if the connection is refused. The returned
+    /// times start with the successful attempt.
     async fn connect(&self, deadline: Instant) -> Result<(Link, CpuMeter, u64), Failure> {
         loop {
             let (cpu, started_ns) = (CpuMeter::start(), now());

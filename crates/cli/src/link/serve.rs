@@ -44,7 +44,7 @@ pub(crate) fn serve(args: Args) -> Result<(), Failure> {
     let serving = async {
         let listener = (transport.listen(&args.listen, &security).await).map_err(before_link)?;
         output::note(format!("listening on {}", listener.local_address()));
-        // The transfers share counters, and this thread.
+        // The transfers share counters, so they all run on this thread.
         LocalSet::new().run_until(accept(args, listener)).await
     };
     crate::block_on(unless_interrupted(serving))
@@ -61,7 +61,8 @@ async fn accept(
     });
     let limit = if args.once { 1 } else { MAX_AT_ONCE };
     let mut transfers = JoinSet::new();
-    // Waiting costs no processor time, so the count from here includes the handshake.
+    // Counting starts before the connection arrives, so that it includes the handshake. Waiting
+    // takes no processor time.
     let mut cpu = CpuMeter::start();
     loop {
         tokio::select! {
@@ -95,7 +96,7 @@ struct Server {
     args: LinkArgs,
     /// Number of active transfers.
     active: Cell<u64>,
-    /// Number of transfers so far.
+    /// Number of transfers that have begun.
     begun: Cell<u64>,
 }
 
@@ -211,7 +212,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Returns the reason for which a request is not served.
+/// Returns the reason why a request is not served. None if it is valid.
 fn objection(request: &Request) -> Option<String> {
     let most = match request.task {
         Task::Up | Task::Down => MAX_BYTES,

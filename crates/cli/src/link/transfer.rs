@@ -1,4 +1,4 @@
-//! The transfer of the measured bytes.
+//! Sends and receives the measured bytes.
 
 use std::{io, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::failure::{Failure, FailureKind};
 
 const CHUNK: usize = 256 << 10;
 
-/// The time of arrived bytes, and the result of their check.
+/// The times at which bytes arrived, and the result of their check.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) first_ns: u64,
@@ -22,7 +22,7 @@ pub(super) struct Arrival {
     pub(super) problem: Option<String>,
 }
 
-/// Waits for one step, with a time limit.
+/// Waits for one read or write, at most for [`super::IDLE`].
 pub(super) async fn step<T>(future: impl Future<Output = io::Result<T>>) -> Result<T, Failure> {
     match timeout(IDLE, future).await {
         Ok(result) => result.map_err(|error| on_link(TransportError::from_io(error))),
@@ -30,7 +30,7 @@ pub(super) async fn step<T>(future: impl Future<Output = io::Result<T>>) -> Resu
     }
 }
 
-/// Waits for one step that reports its own error, with a time limit.
+/// Waits for a future that returns a [`Failure`], at most for [`super::IDLE`].
 pub(super) async fn patiently<T>(
     future: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
@@ -84,7 +84,7 @@ pub(super) async fn receive(
         }
         first_ns.get_or_insert_with(now);
         left -= read as u64;
-        // The time of the last byte is its arrival, not its check.
+        // The time is taken before the bytes are checked, so it is the arrival of the last byte.
         let last_ns = (left == 0).then(now);
         if problem.is_none()
             && let Err(mismatch) = pattern.check(&buffer[..read])

@@ -1,4 +1,4 @@
-//! The messages of the two sides about the measured bytes.
+//! The messages by which the two sides control a transfer.
 //!
 //! A message is its length (4 bytes, little-endian) and as many bytes of JSON. The connecting side
 //! begins:
@@ -20,7 +20,7 @@ use crate::failure::{Failure, FailureKind};
 /// Version of the messages.
 pub(super) const VERSION: u32 = 1;
 
-/// Maximum length of a message in bytes. An honest one is below 2 KiB.
+/// Maximum length of a message in bytes. Messages of this program are shorter than 2 KiB.
 const MAX_MESSAGE: usize = 16 << 10;
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -38,20 +38,20 @@ pub(super) enum Task {
 pub(super) struct Request {
     pub(super) version: u32,
     pub(super) task: Task,
-    /// Bytes or round trips.
+    /// Number of bytes or round trips.
     pub(super) amount: u64,
-    /// Seed of the pattern.
+    /// Seed of the pattern of the transferred bytes.
     pub(super) seed: u64,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Reply {
-    /// The listening side does not serve the request.
+    /// The listening side does not serve the request, for this reason.
     Refused(String),
     /// The transfer begins.
     Ready,
-    /// The transfer has ended for this side.
+    /// The transfer has ended for this side. The message has its figures.
     Done(Box<Side>),
 }
 
@@ -64,12 +64,12 @@ pub(super) struct Side {
     pub(super) established_ns: u64,
     pub(super) first_byte_ns: Option<u64>,
     pub(super) last_byte_ns: Option<u64>,
-    /// Time of the other side's message that it has the last byte.
+    /// Time at which the other side's message arrived that it has received the last byte.
     pub(super) receipt_ns: Option<u64>,
-    /// The problem of the received data.
+    /// The problem of the received data, such as a wrong byte. `None` if the data are correct.
     pub(super) problem: Option<String>,
     pub(super) cpu_seconds: Option<f64>,
-    /// The process did other transfers at the same time, which `cpu_seconds` includes.
+    /// True if the process did other transfers at the same time. `cpu_seconds` includes them.
     pub(super) cpu_is_shared: bool,
     pub(super) cipher: Option<String>,
     pub(super) path: Path,

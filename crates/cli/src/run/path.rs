@@ -1,5 +1,5 @@
-//! The path in the report of `transpute run --repeat`: when the transport was chosen, and as
-//! measured last.
+//! The path in the report of `transpute run --repeat`, as measured when the transport was chosen
+//! and as measured last.
 
 use serde::Serialize;
 use transpute::{
@@ -12,27 +12,28 @@ use crate::output::milliseconds;
 /// The path of a connection, in JSON.
 #[derive(Serialize)]
 pub(super) struct Path {
-    /// The path for which the transport was chosen. A figure that was unknown then is the first
-    /// measured one.
+    /// The path for which the transport was chosen. A figure that was unknown at that time is taken
+    /// from the first later measurement.
     chosen_by: Measured,
     /// The last measurement.
     now: Measured,
     is_worse: bool,
-    /// The transport that would be chosen now, if the path is worse and the choice differs.
+    /// The transport that would be chosen now. None unless the path is worse and the choice
+    /// differs.
     better_transport: Option<String>,
     /// Predicted time of another run on the path as it is now. None on the side that did not choose
     /// the transport.
     pub(super) predicted_run_ms: Option<f64>,
-    /// A message for the user, if the path is worse.
+    /// A message for the user. None unless the path is worse.
     pub(super) warning: Option<String>,
 }
 
-/// A measurement. Rate and loss are those of the direction in which this party sends.
+/// A measurement of the path. Rate and loss are those of the direction in which this party sends.
 #[derive(Serialize)]
 struct Measured {
     rtt_ms: Option<f64>,
     rate_mbit: Option<f64>,
-    /// A fraction, from 0 to 1.
+    /// The loss as a fraction, from 0 to 1.
     loss: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! The phases that a party has reached, printed while it computes.
+//! Prints the phases that a party reaches while it computes.
 
 use std::{
     convert::Infallible,
@@ -15,7 +15,7 @@ use transpute::{Milestone, Progress};
 
 use crate::output;
 
-/// The interval between looks at the counters.
+/// The interval between checks whether a phase was reached.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Writes a line to standard error for each milestone of a session until dropped: `phase`, its

@@ -23,8 +23,8 @@ use crate::{
     scheme::SchemeReport,
 };
 
-/// Time for a failed connection to send its reason to the peer. A live peer answers after a round
-/// trip.
+/// Time that a failed connection has to send the reason to the peer. A peer that still runs answers
+/// after one round trip.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Connects, runs and prints the report.
@@ -80,7 +80,7 @@ struct Runs<'a> {
     program: &'a transpute::Program,
     /// Outputs of the first run.
     outputs: Vec<Vec<OutputValue>>,
-    /// Number of runs with other outputs than the first.
+    /// Number of runs whose outputs differ from those of the first run.
     others: u64,
     first: Duration,
     /// Durations of all runs but the first.
@@ -111,7 +111,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Runs once, and then the remaining runs, `most` at a time.
+    /// Executes the first run alone, then the remaining runs, at most `most` at a time.
     async fn all(
         &mut self,
         count: u64,
@@ -128,7 +128,7 @@ impl<'a> Runs<'a> {
                 under_way.push_back(call());
                 called += 1;
             }
-            // Not empty, because there are as many calls as numbers.
+            // The queue is not empty, because a result is taken only after a run was started.
             if let Some(running) = under_way.pop_front() {
                 let outcome = wait(running).await;
                 self.note(number, outcome.map_err(|error| self.failure(error))?)?;
@@ -200,7 +200,7 @@ struct Report {
     batch: u64,
     /// Outputs of each evaluation of the first run. Empty for a party that learns none.
     evaluations: Vec<Vec<OutputValue>>,
-    /// Number of runs with other outputs than the first.
+    /// Number of runs whose outputs differ from those of the first run.
     other_outputs: u64,
     /// Kind of oblivious transfer in the first run.
     ot: String,
@@ -208,13 +208,14 @@ struct Report {
     bytes_received: u64,
     times_ms: Times,
     path: Path,
-    /// Rate of the runs after the first, from the start of the second to the end of the last.
+    /// Number of runs per second after the first run, measured from the start of the second run to
+    /// the end of the last.
     warm_runs_per_second: Option<f64>,
     peak_heap_bytes: u64,
 }
 
-/// Durations of runs, from the call to the last output, or to the end if this party learns no
-/// output.
+/// Durations of runs in milliseconds, from the call to the last output. If this party learns no
+/// output, they last until the end of the run.
 #[derive(Serialize)]
 struct Times {
     connect: f64,

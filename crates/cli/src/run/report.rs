@@ -18,7 +18,7 @@ pub(crate) struct RunReport {
     pub(crate) role: String,
     /// The scheme on which both parties agreed.
     pub(crate) scheme: String,
-    /// The reason for the scheme that this party preferred. None unless it chose among several.
+    /// The reason why this party preferred a scheme. None unless it chose among several.
     pub(crate) scheme_choice: Option<SchemeReport>,
     pub(crate) transport: String,
     pub(crate) transport_reason: String,
@@ -45,11 +45,12 @@ pub(crate) struct RunReport {
     pub(crate) ot: String,
     /// The public-key scheme of base oblivious transfer.
     pub(crate) base_ot: String,
-    /// This party's own plan, if it was made by prediction. The evaluator's plan is the one in use.
+    /// This party's plan of oblivious transfers. None unless it was made by prediction. The
+    /// evaluator's plan is in use.
     pub(crate) ot_plan: Option<PlanReport>,
     pub(crate) times_ms: TimesReport,
-    /// Time when both parties were connected, in nanoseconds since 1970 by the system's clock. It
-    /// is the zero of `times_ms`, within the time to start a thread.
+    /// Time at which both parties were connected, in nanoseconds since 1970 by the system's clock.
+    /// The times in `times_ms` count from this moment, with an error of the start of a thread.
     pub(crate) connected_unix_ns: Option<u64>,
     /// Smoothed round-trip time of the path, if the transport measures it.
     pub(crate) rtt_ms: Option<f64>,
@@ -71,15 +72,15 @@ pub(crate) struct CircuitReport {
     pub(crate) xor: u64,
 }
 
-/// A plan of oblivious transfers: the choice, the second best, and the predicted time until the
-/// evaluator has the labels of its inputs.
+/// A plan of oblivious transfers: the chosen kind and the second-best kind, each with the predicted
+/// time until the evaluator has the labels of its inputs.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct PlanReport {
     pub(crate) chosen: String,
     pub(crate) predicted_ms: f64,
     pub(crate) runner_up: Option<String>,
     pub(crate) runner_up_ms: Option<f64>,
-    /// Round-trip time of the path in the plan.
+    /// Round-trip time of the path for which the plan was made.
     pub(crate) rtt_ms: f64,
 }
 
@@ -103,15 +104,15 @@ pub(crate) struct PeerReport {
     pub(crate) fingerprint: Option<String>,
 }
 
-/// Bytes of messages with their headers in each direction; payload by purpose in both directions;
-/// and bytes of the transport, if it counts them.
+/// Numbers of bytes: of messages with their headers in each direction, of payload by purpose in
+/// both directions together, and of the transport if it counts them.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct BytesReport {
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) tables: u64,
     pub(crate) ot: u64,
-    /// Bytes of public-key oblivious transfer among them.
+    /// Bytes of base OTs, which are part of `ot`.
     pub(crate) base_ot: u64,
     pub(crate) labels: u64,
     pub(crate) outputs: u64,
@@ -120,8 +121,8 @@ pub(crate) struct BytesReport {
     pub(crate) wire_received: Option<u64>,
 }
 
-/// Times of a run. `connect` and `handshake` are durations. All others are times since both parties
-/// were connected.
+/// Times of a run, in milliseconds. `connect` and `handshake` are durations. All others are times
+/// since both parties were connected.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct TimesReport {
     pub(crate) connect: f64,
@@ -281,7 +282,7 @@ impl RunReport {
         text
     }
 
-    /// Returns the transport and its reason.
+    /// Returns the name of the transport, and the reason why it was chosen, as text.
     pub(crate) fn via(&self) -> String {
         match &self.selection {
             Some(selection) => selection.line(),

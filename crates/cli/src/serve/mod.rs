@@ -55,7 +55,7 @@ async fn until_stopped(
         let listening = party.listen(&args.listen).await?;
         let server = listening.serve(reporter, args.limits())?;
         let (begun, memory) = (Instant::now(), server.memory());
-        // Set only here, so it cannot be set already.
+        // Setting cannot fail, because no other code sets the value.
         let _ = stopper.set(server.stopper());
         if !args.quiet {
             output::note(format!("listening on {}", server.local_address()));
@@ -76,7 +76,8 @@ async fn until_stopped(
     });
     loop {
         tokio::select! {
-            // First, so that the signal handlers exist before the server says that it listens.
+            // The signals are polled first. So their handlers are installed before the server
+            // prints that it listens.
             biased;
             code = interrupted() => match stopper.get().filter(|stopper| !stopper.is_stopped()) {
                 Some(stopper) => {
@@ -95,16 +96,16 @@ async fn until_stopped(
     }
 }
 
-/// Gives every run the same inputs, and prints the events.
+/// Gives every run the same inputs, and prints the events of the server.
 struct Reporter {
     inputs: Bits,
     is_json: bool,
     is_quiet: bool,
     stopper: Arc<OnceLock<Stopper>>,
-    /// The error of standard output or standard error, which stops the server.
+    /// The first error of writing to standard output or standard error. It stops the server.
     failure: Arc<Mutex<Option<Failure>>>,
-    /// Limits the lines about rejected peers and about declined runs, which a peer can cause at any
-    /// rate.
+    /// Limits the number of lines about rejected peers. The next field limits the lines about
+    /// declined runs. Without limits, a peer could cause lines at any rate.
     rejected: Mutex<Throttle>,
     declined: Mutex<Throttle>,
 }
@@ -180,7 +181,8 @@ impl Reporter {
     }
 }
 
-/// Returns the note about suppressed lines that a line carries, or `None` to suppress it too.
+/// Decides whether a line is printed. Returns a note about suppressed lines to append to the line,
+/// or `None` to suppress this line too.
 fn throttled(throttle: &Mutex<Throttle>, now: Instant) -> Option<String> {
     let mut throttle = throttle.lock().unwrap_or_else(PoisonError::into_inner);
     throttle.admit(now).map(|hidden| match hidden {
@@ -193,7 +195,7 @@ fn throttled(throttle: &Mutex<Throttle>, now: Instant) -> Option<String> {
 #[cfg(unix)]
 fn raise_file_limit(args: &Args) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    /// Open files of the process besides one per connection.
+    /// Number of open files of the process in addition to one per connection.
     const OTHERS: u64 = 64;
     let mut limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

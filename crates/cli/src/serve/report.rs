@@ -18,11 +18,11 @@ pub(super) struct RunLine {
     peer: String,
     address: String,
     transport: &'static str,
-    /// Numbers of the connection, and of the run on it.
+    /// The number of the connection. `run` is the number of the run on this connection.
     connection: u64,
     run: u32,
     batch: u64,
-    /// The error of a run without a result.
+    /// The error of a failed run.
     error: Option<String>,
     /// Time from the call to the last output, or to the end of the run if this party learns no
     /// output.
@@ -89,13 +89,14 @@ pub(super) struct End {
     evaluations: u64,
     failed: u64,
     declined: u64,
-    /// Upper bounds of the memory for all connections and runs within the limits, and for each.
+    /// Upper bound of the memory for all connections and runs within the limits, in bytes. The next
+    /// fields have the bounds for one connection and one run.
     memory_limit_bytes: u64,
     memory_per_connection_bytes: u64,
     memory_per_run_bytes: u64,
-    /// Largest number of heap bytes in use, without those of C libraries.
+    /// Largest number of allocated heap bytes, without allocations of C libraries.
     peak_heap_bytes: u64,
-    /// Largest resident memory of the process, on Linux.
+    /// Peak of the resident memory of the process, in bytes. None on systems other than Linux.
     peak_resident_bytes: Option<u64>,
 }
 

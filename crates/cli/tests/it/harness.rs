@@ -147,7 +147,7 @@ pub(crate) struct Relay {
 struct RelayState {
     /// Number of bytes from the listening party that were relayed.
     passed: AtomicU64,
-    /// Nothing is relayed any more, but the connections stay open.
+    /// True if the relay forwards no more bytes. The connections stay open.
     is_stopped: AtomicBool,
     /// Number of the byte from the listening party to flip, from 1; 0 for none.
     spoil: AtomicU64,

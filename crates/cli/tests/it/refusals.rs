@@ -24,7 +24,7 @@ fn parties_that_disagree_both_say_so() {
             party.fails(5, field);
         }
     }
-    // A demand of one party is met unless the other demands something else.
+    // A demand of one party is fulfilled unless the other party demands something else.
     let demanding = || garbler().and(["--ot", "iknp"]);
     for party in meet(demanding(), evaluator().and(["--ot", "direct"])) {
         party.fails(5, "oblivious transfer");

@@ -7,7 +7,7 @@ use super::{
     rounds::{AesRounds, encrypt_keyed, encrypt_scheduled},
 };
 
-/// The expanded keys of both kinds.
+/// The expanded keys that serve several gates, and those that serve one tweak.
 #[derive(Default)]
 pub(crate) struct Keys {
     numbered: KeyCache,

@@ -1,9 +1,9 @@
-//! Keys for one tweak each, expanded before the gates that use them.
+//! AES keys that serve one tweak each, expanded before the gates that use them.
 //!
-//! Such keys are consecutive numbers and depend on no label. If every gate waits for the previous
-//! one, the keys of the next eight gates are expanded together, so that each gate takes only the
-//! time of its AES rounds. Groups of independent gates are faster without this: their key schedules
-//! overlap with their rounds, and nothing is stored.
+//! The keys are consecutive numbers and do not depend on labels. In a serial circuit, every gate
+//! waits for the previous one. The keys of the next eight gates are then expanded together, so that
+//! a gate takes only the time of its AES rounds. For groups of independent gates, expanding the
+//! keys during the encryption is faster, because both overlap and no key is stored.
 
 use super::{
     TweakNumbers,
@@ -19,8 +19,8 @@ const WINDOW_GATES: usize = 8;
 /// Distance in bytes between the keys of the first and the second tweak of a gate.
 const SECOND_TWEAK: usize = 16 * WINDOW_GATES;
 
-/// One round key per tweak of [`WINDOW_GATES`] gates: those of the first tweaks, then those of
-/// the second tweaks.
+/// The round keys of one AES round for [`WINDOW_GATES`] gates: first those of all first tweaks,
+/// then those of all second tweaks.
 type Round = [u8; 2 * SECOND_TWEAK];
 
 /// The round keys of [`WINDOW_GATES`] gates; padded to 16 rounds, so that no bounds check is
@@ -28,9 +28,9 @@ type Round = [u8; 2 * SECOND_TWEAK];
 #[repr(align(64))]
 struct Window([Round; 16]);
 
-/// The key schedules of eight gates; they are as public as the keys.
+/// The key schedules of eight gates. The keys are public, so they are not wiped.
 pub(crate) struct ExpandedKeys {
-    /// The first of the gates, if any keys are expanded.
+    /// Number of the first of these gates, or `None` if no keys are expanded.
     gate: Option<u64>,
     window: Window,
 }
@@ -45,7 +45,7 @@ impl Default for ExpandedKeys {
 }
 
 impl ExpandedKeys {
-    /// Returns the number of gates from `gate` on whose keys are expanded.
+    /// Returns the number of gates, from `gate` on, whose keys are expanded.
     #[inline(always)]
     pub(super) fn left(&self, gate: u64) -> usize {
         match self.gate {
@@ -56,7 +56,7 @@ impl ExpandedKeys {
         }
     }
 
-    /// Expands the keys of the gates from the given one on, unless the keys of that gate are
+    /// Expands the keys of [`WINDOW_GATES`] gates from the given gate on, unless its keys are
     /// expanded.
     #[inline(always)]
     pub(super) fn prepare<I: AesRounds>(&mut self, isa: I, numbers: TweakNumbers) {
@@ -78,8 +78,8 @@ impl ExpandedKeys {
         self.gate = Some(numbers.gate);
     }
 
-    /// Encrypts the blocks of one gate: the first of two lanes under the key of the first tweak,
-    /// the second under the key of the second tweak.
+    /// Encrypts the blocks of one gate. The first of two lanes has the key of the first tweak, the
+    /// second lane that of the second tweak.
     #[inline(always)]
     pub(super) fn encrypt_one<I: AesRounds, const N: usize, const B: usize>(
         &self,
@@ -111,7 +111,7 @@ fn keys_of<I: AesRounds, const N: usize>(isa: I, round: &Round, number: usize) -
     keys
 }
 
-/// The key schedules of four registers of keys, while they are computed.
+/// The state of the key expansion for four registers of keys.
 struct Schedule<I: AesRounds> {
     rows: [I::Reg; 4],
     substituted: I::Reg,
@@ -119,7 +119,7 @@ struct Schedule<I: AesRounds> {
 }
 
 impl<I: AesRounds> Schedule<I> {
-    /// Starts with the keys themselves, which are the first round keys.
+    /// Starts with the keys, which are the round keys of round 0.
     #[inline(always)]
     fn new(
         isa: I,

@@ -1,4 +1,4 @@
-//! Vector operations on labels, which the gate kernels are written in.
+//! The vector operations on labels that gate kernels use.
 //!
 //! [`Isa`] is an instruction set: registers of one, two or four labels, and AES on them. [`Wide`]
 //! groups several registers, so that one kernel works for every instruction set. A value of an
@@ -55,11 +55,12 @@ pub(crate) trait Vectors: Copy {
     /// Number of labels in a register.
     const LANES: usize;
 
-    /// The longest remainder of a batch that is processed gate by gate instead of as a padded
-    /// group.
+    /// The maximum number of remaining gates of a batch that are processed one by one. More
+    /// remaining gates are padded to a group.
     const NARROW_REST: usize;
 
-    /// Number of groups of [`MAX_WIDTH`] blocks that are best encrypted together under one key.
+    /// Number of groups of [`MAX_WIDTH`] blocks to encrypt together under one key for the best
+    /// throughput.
     const GROUPS: usize;
 
     /// One register.

@@ -1,4 +1,4 @@
-//! Keys with consecutive numbers that each serve several gates.
+//! AES keys with consecutive numbers, each of which serves several gates.
 
 use super::{
     KeyNumbers, MAX_WIDTH, Portable, Vectors,
@@ -14,8 +14,8 @@ type RoundKeys = [u128; 16];
 /// Number of keys that are expanded together.
 const CACHED_KEYS: usize = 16;
 
-/// The schedules of the keys `start ^ base`, `start ^ (base + 1)`, ...; they are as public as the
-/// keys.
+/// The key schedules of `start ^ base`, `start ^ (base + 1)`, and so on. The keys are public, so
+/// they are not wiped.
 pub(crate) struct KeyCache {
     base: Option<u64>,
     schedules: [RoundKeys; CACHED_KEYS],
@@ -50,7 +50,7 @@ impl KeyCache {
         self.base = Some(base);
     }
 
-    /// Stores one round key of each key, starting with key `first`.
+    /// Stores the round keys of one round for consecutive keys, starting with key `first`.
     #[inline(always)]
     fn keep<I: AesRounds>(&mut self, isa: I, first: usize, round: usize, keys: [I::Reg; 4]) {
         for (n, key) in keys.into_iter().enumerate() {
@@ -109,7 +109,7 @@ pub(super) fn encrypt_numbered<I: AesRounds, const N: usize, const B: usize, con
     blocks
 }
 
-/// The round keys for the registers of a group of gates.
+/// Provides the round keys for each register of a group of gates.
 trait GroupKeys<I: AesRounds> {
     fn round_key(&self, isa: I, round: usize, n: usize) -> I::Reg;
 }

@@ -13,7 +13,7 @@ use aes::{
 use super::{Block, Isa, KeyNumbers, Schedule, TweakNumbers, Vectors};
 use crate::Label;
 
-/// The instruction set of any CPU.
+/// The instruction set that every CPU supports.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 

@@ -48,7 +48,8 @@ pub(super) trait AesRounds: Vectors {
 /// Number of rounds between the initial XOR and the last round.
 pub(super) const MIDDLE_ROUNDS: usize = 9;
 
-/// The round constants (FIPS-197, section 5.2); padded like the keys.
+/// The round constants of AES-128 (FIPS-197, section 5.2), padded to 16 so that no bounds check is
+/// needed.
 pub(super) const ROUND_CONSTANTS: [u32; 16] = [
     0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36, 0, 0, 0, 0, 0, 0,
 ];
@@ -67,15 +68,15 @@ pub(super) const TURN_WORDS: [u8; 16] = {
     bytes
 };
 
-/// Returns the constant for deriving round key `round + 1`.
+/// Returns the round constant from which round key `round + 1` is derived.
 #[inline(always)]
 fn round_constant<I: AesRounds>(isa: I, round: usize) -> I::Reg {
     isa.splat_words(ROUND_CONSTANTS[round % ROUND_CONSTANTS.len()])
 }
 
-/// Expands all keys and encrypts under them, `B` blocks for each of `K * N` registers of keys.
+/// Expands all keys and encrypts under them: `B` blocks for each of the `K * N` registers of keys.
 ///
-/// Groups of four registers share the work of their key schedules, see [`next_rows`]; the remaining
+/// Each group of four registers expands its keys together, see [`next_rows`]. The remaining
 /// registers are processed one by one.
 #[inline(always)]
 pub(super) fn encrypt_keyed<I: AesRounds, const N: usize, const B: usize, const K: usize>(
@@ -176,9 +177,9 @@ fn encrypt_quad<I: AesRounds, const B: usize>(
     let mut substituted = substitute(isa, rows, 0);
     for round in 0..isa.middle_rounds() {
         rows = next_rows(isa, rows, substituted);
-        // Do this before the other operations of this round. CPUs start the oldest ready operation
-        // first, so the dependency chain of the schedules would otherwise wait for all shuffles and
-        // blocks of this round.
+        // This comes before the other operations of the round. CPUs start the oldest ready
+        // operation first, so the dependency chain of the key schedules would otherwise wait for
+        // all shuffles and blocks of this round.
         (substituted, rows) = isa.in_order(substitute(isa, rows, round + 1), rows);
         encrypt_round(isa, &mut blocks, &isa.transpose(rows));
     }
@@ -221,7 +222,7 @@ pub(super) fn encrypt_scheduled<I: AesRounds, const N: usize, const B: usize>(
     blocks
 }
 
-// This file uses no closures on vectors: they would lose the target features.
+// Closures would lose the target features, so this file uses none on vectors.
 
 #[inline(always)]
 pub(super) fn add_keys<I: AesRounds, const N: usize, const B: usize>(
@@ -286,7 +287,7 @@ pub(super) fn next_rows<I: AesRounds>(
     let [w0, w1, w2, w3] = rows;
     let n0 = isa.xor(w0, substituted);
     let n1 = isa.xor3(w0, w1, substituted);
-    // n2 and n3 do not use the previous word, which would lengthen the dependency chain.
+    // n2 is not computed from n1, nor n3 from n2: that would lengthen the dependency chain.
     let n2 = isa.xor3(w2, w1, n0);
     let n3 = isa.xor3(w3, w2, n1);
     [n0, n1, n2, n3]

@@ -5,7 +5,7 @@ use aes::{
     cipher::{Array, BlockCipherEncrypt, KeyInit, consts::U16},
 };
 
-/// A block in memory.
+/// A block of 16 bytes, as the `aes` crate stores it.
 pub(crate) type Block = Array<u8, U16>;
 
 /// The schedule of a key of 128 or 256 bits; wiped on drop.
@@ -39,7 +39,7 @@ impl Schedule {
         }
     }
 
-    /// Encrypts blocks in memory; the `aes` crate is fastest with 64 blocks per call.
+    /// Encrypts blocks in place. The `aes` crate is fastest with 64 blocks per call.
     pub(crate) fn encrypt_blocks(&self, blocks: &mut [Block]) {
         match &self.cipher {
             Cipher::Aes128(cipher) => cipher.encrypt_blocks(blocks),
@@ -60,7 +60,7 @@ impl Schedule {
 #[derive(zeroize::ZeroizeOnDrop)]
 struct RoundKeys {
     keys: [u128; 15],
-    /// The number of rounds, 10 or 14; there is one more round key than rounds.
+    /// Number of AES rounds: 10 or 14. There is one more round key than rounds.
     #[zeroize(skip)]
     rounds: usize,
 }

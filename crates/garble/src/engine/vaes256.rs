@@ -12,7 +12,8 @@ use super::{
 };
 use crate::Label;
 
-/// The proof that the CPU has vector AES, AVX2 and the features of [`AesNi`].
+/// A proof that the CPU has vector AES, AVX2 and the features of [`AesNi`]. Values exist only after
+/// a check.
 #[derive(Clone, Copy)]
 pub(crate) struct Vaes256(AesNi);
 
@@ -23,7 +24,7 @@ impl Vaes256 {
         AesNi::detect().filter(|_| vectors).map(Self)
     }
 
-    /// Returns the included instruction set with registers of one label.
+    /// Returns the instruction set with registers of one label, which this one includes.
     pub(crate) fn narrow(self) -> AesNi {
         self.0
     }

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::Label;
 
-/// The proof that the CPU has vector AES, AVX-512 F, BW, DQ and VL, BMI2, and the features of
-/// [`AesNi`].
+/// A proof that the CPU has vector AES, AVX-512 F, BW, DQ and VL, BMI2, and the features of
+/// [`AesNi`]. Values exist only after a check.
 #[derive(Clone, Copy)]
 pub(crate) struct Vaes512 {
     narrow: AesNi,
@@ -34,12 +34,12 @@ impl Vaes512 {
         vectors.then_some(Self { narrow, pair })
     }
 
-    /// Returns the included instruction set with registers of one label.
+    /// Returns the instruction set with registers of one label, which this one includes.
     pub(crate) fn narrow(self) -> AesNi {
         self.narrow
     }
 
-    /// Returns the included instruction set with registers of two labels.
+    /// Returns the instruction set with registers of two labels, which this one includes.
     pub(crate) fn pair(self) -> Vaes256 {
         self.pair
     }

@@ -12,7 +12,7 @@ use crate::Label;
 #[derive(Clone, Copy)]
 pub(crate) struct Wide<I, const N: usize>(pub(crate) I);
 
-/// The labels of one group of gates.
+/// A vector of labels, one for each gate of a group.
 pub(crate) type Lanes<I, const N: usize> = [<I as Vectors>::Reg; N];
 
 /// Applies an operation register by register.
@@ -32,7 +32,7 @@ macro_rules! each {
     reason = "counted loops over constant bounds always unroll; closures would lose the target features"
 )]
 impl<I: Isa, const N: usize> Wide<I, N> {
-    /// Number of gates that are processed together.
+    /// Number of lanes, which is the number of gates processed together.
     pub(crate) const WIDTH: usize = {
         assert!(I::LANES * N <= MAX_WIDTH);
         I::LANES * N
@@ -259,7 +259,7 @@ impl<I: Isa, const N: usize> Wide<I, N> {
         self.0.encrypt_numbered(cache, numbers, blocks)
     }
 
-    /// Encrypts `blocks[k]` of a group of gates under the keys of tweak `k` of each gate.
+    /// Encrypts `blocks[k]` of a group of gates. Each lane uses the key of tweak `k` of its gate.
     #[inline(always)]
     pub(crate) fn encrypt_tweaked<const B: usize>(
         self,

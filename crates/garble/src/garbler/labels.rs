@@ -24,7 +24,7 @@ pub(super) struct Inputs {
     pub(super) bits: Vec<Bits>,
 }
 
-/// The position in the sequence of labels of the evaluator's inputs.
+/// The position in the sequence of the evaluator's input labels, which continues across instances.
 #[derive(Default)]
 pub(super) struct Reading {
     /// Adopted labels of value 0 that are not yet read.
@@ -34,10 +34,10 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Advances by `count` labels. Calls `each` with those that were adopted, which are the first
-    /// ones, and their index; returns how many they are.
+    /// Advances by `count` labels and returns how many of them were adopted. The adopted labels
+    /// come first. Calls `each` with slices of them and the number of labels before each slice.
     pub(super) fn read(&mut self, count: usize, each: impl FnMut(usize, &[Label])) -> usize {
-        // Skip adopted labels of bits that no gate read.
+        // Discard adopted labels of input bits that no gate reads.
         self.adopted.skip_to(self.next);
         self.next += count as u64;
         self.adopted.take_each(count, each)
@@ -62,8 +62,8 @@ impl Inputs {
         range.map(|position| (position as u32, position))
     }
 
-    /// Writes the labels of inputs into their slots, `PER_SLOT` per slot, for all instances side by
-    /// side.
+    /// Writes the labels of the loaded inputs into their slots, for all instances side by side. A
+    /// slot has `PER_SLOT` labels.
     pub(super) fn place<const PER_SLOT: usize>(
         &self,
         loads: &[Load],
@@ -87,7 +87,7 @@ impl Inputs {
                 });
             }
             let piece = piece.skip(adopted / lanes);
-            // Of the first bit after those, the labels of some instances may have been adopted.
+            // For the next bit, the labels of only some instances may have been adopted.
             let mut first = adopted % lanes;
             if lanes == LANES && first == 0 {
                 let ((schedule, domain), active) = match is_public {

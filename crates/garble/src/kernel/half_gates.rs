@@ -32,7 +32,8 @@ const TABLE_BYTES: usize = 32;
 pub(crate) struct HalfGatesGarble<'a, H> {
     hash: H,
     delta: Label,
-    /// The offsets to add to both operands, indexed by which operands are inverted.
+    /// The offsets to add to the labels of both operands. Bit 0 of the index is set if the first
+    /// operand is inverted, bit 1 if the second one is.
     offsets: [[Label; 2]; 4],
     tables: TableWriter<'a>,
 }
@@ -62,7 +63,7 @@ impl<H: PairHash> Kernel for HalfGatesGarble<'_, H> {
     ) {
         let delta = w.splat(self.delta.0);
         let (mut a, mut b) = (access.a(w, slots), access.b(w, slots));
-        // An inverted wire is the same label with the opposite meaning.
+        // An inverted wire has the same labels with swapped values.
         let inverted = access.inverted();
         if inverted != [0, 0] {
             a = w.xor(a, w.and(delta, w.mask(inverted[0])));
@@ -106,7 +107,7 @@ impl<H: PairHash> Kernel for HalfGatesGarble<'_, H> {
         let inverted = gate.a >> 31 | gate.b >> 31 << 1;
         let offsets = w.load_labels(&self.offsets[inverted as usize % 4]);
         let operands = w.xor(operands, offsets);
-        // Delta in the first lane, zero in the second.
+        // The first lane is delta, the second is zero.
         let delta = w.load_labels(&self.offsets[1]);
         let (sigma, sd) = (w.sigma(operands), w.sigma(w.splat(self.delta.0)));
         let permute = w.colour_mask(operands);

@@ -2,10 +2,10 @@
 
 use crate::engine::{Isa, KeyNumbers, Lanes, MAX_WIDTH, TweakNumbers, Wide};
 
-/// Hashes the operands of gates. The inputs are labels to which sigma was applied.
+/// Hashes the operands of gates. Callers have applied sigma to these labels.
 pub(crate) trait PairHash {
-    /// Hashes `a` of gate `i` of the group under the tweak `2 (id + i)`, and `b` under the tweak
-    /// after it.
+    /// Hashes both operands of every gate in the group. For gate `i`, the tweak of the first
+    /// operand is `2 (id + i)`, and that of the second is the next one.
     fn pair<I: Isa, const N: usize, const B: usize>(
         &self,
         w: Wide<I, N>,
@@ -14,15 +14,15 @@ pub(crate) trait PairHash {
         operands: [[Lanes<I, N>; B]; 2],
     ) -> [[Lanes<I, N>; B]; 2];
 
-    /// Returns how many gates from `id` on are best hashed one by one, because their keys are
-    /// already expanded.
+    /// Returns the number of gates, from `id` on, whose keys are already expanded. For these gates,
+    /// [`PairHash::one`] is faster than [`PairHash::pair`].
     fn ready<I: Isa>(&self, isa: I, keys: &I::Keys, id: u64) -> usize;
 
-    /// Expands the keys for [`PairHash::one`], which must be preceded by this call.
+    /// Expands the keys of gate `id`. Call this before [`PairHash::one`].
     fn prepare<I: Isa>(&self, isa: I, keys: &mut I::Keys, id: u64);
 
-    /// Hashes the two operands of one gate, in two lanes: the first under the tweak `2 id`, the
-    /// second under the tweak after it.
+    /// Hashes both operands of gate `id`. The first lane has the first operand, with the tweak `2
+    /// id`. The second lane has the second operand, with the tweak `2 id + 1`.
     fn one<I: Isa, const N: usize, const B: usize>(
         &self,
         w: Wide<I, N>,

@@ -11,18 +11,18 @@ use crate::{
     engine::{Index, Isa, Lanes, MAX_WIDTH, Wide},
 };
 
-/// The operands and outputs of as many gates as the width of a vector.
+/// Reads operands and writes outputs of as many gates as a vector has lanes.
 ///
-/// A slot has one label. For methods with `pair` in their name, it has two, of value 0 and of value
-/// 1.
+/// Methods with `pair` in their name are for schemes with two labels per slot: of value 0 and of
+/// value 1. The other methods are for one label per slot.
 pub(crate) trait LabelAccess: Copy {
-    /// Returns the first operands.
+    /// Returns the labels of the gates' first operands.
     fn a<I: Isa, const N: usize>(self, w: Wide<I, N>, slots: &[Label]) -> Lanes<I, N>;
 
-    /// Returns the second operands.
+    /// Returns the labels of the gates' second operands.
     fn b<I: Isa, const N: usize>(self, w: Wide<I, N>, slots: &[Label]) -> Lanes<I, N>;
 
-    /// Writes the outputs.
+    /// Writes the gates' output labels.
     fn set_out<I: Isa, const N: usize>(
         self,
         w: Wide<I, N>,
@@ -30,12 +30,12 @@ pub(crate) trait LabelAccess: Copy {
         labels: Lanes<I, N>,
     );
 
-    /// Returns both labels of the first operands, indexed by the value of the operand as the gate
-    /// reads it.
+    /// Returns both labels of the first operands, indexed by the value of the operand after a
+    /// possible inversion.
     fn a_pair<I: Isa, const N: usize>(self, w: Wide<I, N>, slots: &[Label]) -> [Lanes<I, N>; 2];
 
-    /// Returns both labels of the second operands, indexed by the value of the operand as the gate
-    /// reads it.
+    /// Returns both labels of the second operands, indexed by the value of the operand after a
+    /// possible inversion.
     fn b_pair<I: Isa, const N: usize>(self, w: Wide<I, N>, slots: &[Label]) -> [Lanes<I, N>; 2];
 
     /// Writes both labels of the outputs.
@@ -46,7 +46,8 @@ pub(crate) trait LabelAccess: Copy {
         pair: [Lanes<I, N>; 2],
     );
 
-    /// Returns which first and which second operands are inverted; bit `i` is gate `i`.
+    /// Returns a bit mask of inverted first operands and one of inverted second operands. Bit `i`
+    /// belongs to gate `i`.
     fn inverted(self) -> [u32; 2];
 }
 
@@ -74,7 +75,7 @@ impl<'a> Scattered<'a> {
         index
     }
 
-    /// Returns the labels of the operands `of` the gates, two per slot.
+    /// Returns both labels of one operand of every gate; `of` returns the operand of a gate.
     #[inline(always)]
     fn pair<I: Isa, const N: usize>(
         self,
@@ -185,7 +186,7 @@ impl SideBySide {
         self.store(w, slots, out, sum);
     }
 
-    /// Returns label `number` of all lanes.
+    /// Returns the label at index `number` for all lanes.
     #[inline(always)]
     fn load<I: Isa, const N: usize>(
         self,

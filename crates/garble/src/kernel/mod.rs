@@ -1,8 +1,8 @@
 //! The gate kernels: garbling and evaluating the gates of one chunk, for each scheme.
 //!
-//! A [`Kernel`] is one role of one scheme. [`ChunkJob`] runs it over the gates of a chunk, inside
-//! the function that enables the target features of the back end. So a back end is selected once
-//! per chunk, and everything below is plain vector code.
+//! A [`Kernel`] implements garbling or evaluating for one scheme. [`ChunkJob`] runs it over the
+//! gates of a chunk, inside the function that enables the target features of the back end. The back
+//! end is therefore selected once per chunk.
 //!
 //! A vector holds either different gates of one instance, whose labels are gathered from arbitrary
 //! slots, or one gate of [`LANES`] instances, whose labels are adjacent.
@@ -36,9 +36,9 @@ use crate::{
     engine::{Isa, MAX_WIDTH, Wide},
 };
 
-/// The operations of one role of one scheme.
+/// Garbles or evaluates gates under one scheme.
 pub(crate) trait Kernel: Sized {
-    /// Whether XOR gates have tables, and count as gates for the tweak.
+    /// XOR gates have tables and use up tweaks. This is false under free XOR.
     const XOR_TABLES: bool;
 
     /// Garbles or evaluates a group of independent AND gates.
@@ -50,16 +50,17 @@ pub(crate) trait Kernel: Sized {
         group: Group<P>,
     );
 
-    /// Returns the largest number of AND gates from `id` on that are best processed one by one even
-    /// if there are more, or `None` if the kernel processes only groups.
+    /// Returns the number of AND gates, from `id` on, that should be processed one by one although
+    /// a group is possible. `None` means that the kernel processes only groups.
     #[inline(always)]
     fn ones_first<I: Isa>(&self, isa: I, keys: &I::Keys, id: u64) -> Option<usize> {
         let _ = (isa, keys, id);
         None
     }
 
-    /// Garbles or evaluates one AND gate on vectors of two labels; only if [`Kernel::ones_first`]
-    /// returns a number. `wide` is for computations that serve several gates.
+    /// Garbles or evaluates one AND gate on vectors of two labels. Call this only if
+    /// [`Kernel::ones_first`] returns a number. `wide` is for computations shared by several gates,
+    /// such as key expansion.
     ///
     /// # Safety
     /// All slots of the gate are below the number of slots.
@@ -92,14 +93,15 @@ pub(crate) trait Kernel: Sized {
 #[derive(Clone, Copy)]
 pub(crate) struct Group<P> {
     pub(crate) access: P,
-    /// The number of gates that have tables; the others are padding and write to the spare slot.
+    /// Number of actual gates. The remaining lanes are padding, which has no tables and writes to
+    /// the spare slot.
     pub(crate) live: usize,
     /// Id of the first gate; the ids are consecutive.
     pub(crate) id: u64,
 }
 
-/// A function that writes the labels of inputs into their slots; one call handles hundreds of
-/// inputs.
+/// A function that writes the labels of loaded inputs into their slots. One call handles hundreds
+/// of inputs.
 pub(crate) type LoadInputs<'a> = &'a mut dyn FnMut(&[Load], &mut [Label]);
 
 /// A job that runs a kernel on the gates of one chunk.

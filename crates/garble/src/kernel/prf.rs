@@ -7,8 +7,8 @@
 //! that reads the same wire twice would cancel. The nonce prevents that one key search attacks many
 //! sessions at once.
 //!
-//! All values are computed by colour and only then assigned to values of wires, so that no step
-//! depends on a permute bit.
+//! The kernels compute all values by colour, and assign them to values of wires at the end. So no
+//! step depends on a permute bit.
 
 use super::{
     Group, Kernel, LabelAccess,
@@ -23,10 +23,10 @@ use crate::{
 /// Length of the table of an XOR gate, in bytes.
 const XOR_BYTES: usize = 16;
 
-/// Length of the table of an AND gate without the trailer, in bytes.
+/// Length of the ciphertexts of an AND gate, in bytes.
 const AND_BYTES: usize = 32;
 
-/// Number of bits of an AND gate in the trailer.
+/// Number of bits of an AND gate in the trailer of its chunk.
 const AND_BITS: u32 = 4;
 
 /// The side of the second operand, shifted to its place in PRF inputs.
@@ -157,8 +157,8 @@ impl Kernel for PrfGarble<'_> {
         let (pa, pb) = (a.permute, b.permute);
         let difference = w.xor(a0, a1);
         let table = w.xor(w.xor(b0, b1), difference);
-        // F_a of value 0 ^ F_b of value 0 ^ (pb ? T : 0). If pb is set, the difference of the two
-        // F_b cancels.
+        // This is F_a of value 0 ^ F_b of value 0 ^ (pb ? T : 0). The inputs are indexed by colour.
+        // If pb is set, T and F_b of value 0 together are b0 ^ difference.
         let c0 = w.xor(w.xor(a0, b0), w.and(w.xor(pa, pb), difference));
         let c1 = w.xor(c0, difference);
         let (colour, body) = (w.splat(1), w.splat(!1));
@@ -172,7 +172,7 @@ impl Kernel for PrfGarble<'_> {
     }
 }
 
-/// Returns the PRF inputs of a group for one side, with tag 0. Tags are added by XOR.
+/// Returns the PRF inputs of a group for one side, with tag 0. The caller adds tags by XOR.
 #[inline(always)]
 fn blocks<I: Isa, const N: usize>(w: Wide<I, N>, id: u64, side: u64, nonce: u64) -> Lanes<I, N> {
     w.counter(256 * id + side, 256, nonce)

@@ -28,8 +28,8 @@ impl<'a> TableWriter<'a> {
     }
 
     /// Returns the buffer for the tables of the next `live` gates, `bytes` each. If `live` is less
-    /// than the `width` of the group, this is a scratch buffer of the full width. A call of
-    /// [`TableWriter::keep`] must follow.
+    /// than the `width` of the group, this is a scratch buffer with room for `width` gates. Call
+    /// [`TableWriter::keep`] afterwards.
     #[inline(always)]
     pub(super) fn group(&mut self, bytes: usize, live: usize, width: usize) -> &mut [u8] {
         if live == width {
@@ -39,7 +39,8 @@ impl<'a> TableWriter<'a> {
         }
     }
 
-    /// Advances past the next `live` gates, after copying them from the scratch buffer if needed.
+    /// Advances past the tables of the next `live` gates. If they are in the scratch buffer, this
+    /// copies them to the chunk.
     #[inline(always)]
     pub(super) fn keep(&mut self, bytes: usize, live: usize, width: usize) {
         let (done, rest) = std::mem::take(&mut self.ciphertexts).split_at_mut(live * bytes);
@@ -55,7 +56,8 @@ impl<'a> TableWriter<'a> {
         self.pending |= (bits & ((1 << count) - 1)) << self.pending_bits;
         self.pending_bits += count;
         if let Some((word, _)) = self.trailer.split_first_chunk_mut() {
-            // Bits above the pending ones are zero; the bytes after them are overwritten later.
+            // The bits above the pending ones are zero. Later calls overwrite the bytes that they
+            // fill.
             *word = self.pending.to_le_bytes();
             let whole = self.pending_bits / 8;
             self.trailer = &mut std::mem::take(&mut self.trailer)[whole as usize..];
@@ -70,7 +72,7 @@ impl<'a> TableWriter<'a> {
             self.pending >>= 8;
             self.pending_bits -= 8;
         }
-        // Write the incomplete byte too, so that no call is needed at the end.
+        // Write the incomplete byte too, so that the trailer is complete after every call.
         if self.pending_bits > 0 {
             self.trailer[0] = self.pending as u8;
         }

@@ -26,10 +26,10 @@ use crate::{
     seed::{RandomBits, SecretPrg},
 };
 
-/// Length of a table without the trailer, in bytes.
+/// Length of the ciphertexts of an AND gate, in bytes.
 const TABLE_BYTES: usize = 24;
 
-/// Number of bits of a gate in the trailer.
+/// Number of bits of an AND gate in the trailer of its chunk.
 const TRAILER_BITS: u32 = 5;
 
 /// The garbler's kernel.
@@ -54,7 +54,7 @@ impl Kernel for ThreeHalvesGarble<'_> {
     ) {
         let width = Wide::<I, N>::WIDTH;
         let delta = w.splat(self.delta.0);
-        // All bits are represented as masks of whole lanes.
+        // Each bit is represented as a mask of a whole lane.
         let rho0 = w.mask(self.random_bits[0].eight(self.prg, id));
         let rho1 = w.mask(self.random_bits[1].eight(self.prg, id));
 
@@ -202,7 +202,7 @@ fn hash<I: Isa, const N: usize, const B: usize>(
     keyed(w, [key(0), key(1), key(2)], inputs)
 }
 
-/// Returns sigma of a label, and of the label offset by delta.
+/// Returns sigma of `x` and sigma of `x ^ delta`, for each label `x`.
 #[inline(always)]
 fn with_offset<I: Isa, const N: usize>(
     w: Wide<I, N>,

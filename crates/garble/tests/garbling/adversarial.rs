@@ -53,7 +53,7 @@ fn altered_tables_are_detected_only_with_the_check() {
         for byte in 0..32 * 8 {
             let (checked, unchecked) = tamper(scheme, |chunks| chunks[0][byte] ^= 1 << (byte % 8));
             match checked {
-                // A ciphertext that this evaluation does not decrypt may be altered.
+                // This ciphertext is not used in this evaluation, so its alteration has no effect.
                 Ok(outputs) => assert_eq!(outputs, right, "{scheme} byte {byte}"),
                 Err(error) => {
                     assert_eq!(error, GarbleError::OutputRejected);

@@ -1,5 +1,5 @@
-//! Tests of labels of the evaluator's inputs that arrive as they are read, and are generated or
-//! adopted.
+//! Tests in which the evaluator's input labels arrive shortly before they are read. The garbler
+//! generates some of these labels and adopts others.
 
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ fn run(circuit: &Circuit, scheme: Scheme, lanes: usize, seed: u64, adopts: bool)
     }
 }
 
-/// Returns how many of the labels that a chunk reads are available.
+/// Returns how many of the `reads` labels that a chunk reads were already transferred.
 fn added_before(active: &[Label], due: usize, reads: usize) -> usize {
     reads - (due - active.len()).min(reads)
 }

@@ -224,7 +224,7 @@ fn small_programs_in_large_batches_are_garbled_side_by_side() {
     assert_eq!(lanes(&small, 512, 7), 1);
     assert_eq!(lanes(&small, 511, 8), 1);
     let large = |inputs: u32, outputs: u32| {
-        // Inputs that are outputs are all live at the end.
+        // All inputs are outputs, so all their labels are live at the end.
         let circuit = Circuit::new(vec![inputs], vec![outputs], [], (0..outputs).collect());
         lanes(&Program::compile(&circuit.unwrap()), 512, 8)
     };

@@ -19,9 +19,9 @@ const MAX_BATCH: usize = 64;
 
 /// The time before a packet is due at which the forwarder stops sleeping and polls, in nanoseconds.
 ///
-/// A wake-up takes about 50 us, which is the whole round trip of a short path. So the forwarder
-/// waits actively for a lone packet. In a bulk flow the latency does not matter, and polling would
-/// take processor time from the two ends.
+/// A wake-up takes about 50 us, as long as the round trip of a short path. So the forwarder polls
+/// for a lone packet. In a bulk flow the latency does not matter, and polling would take processor
+/// time from the two ends.
 const SPIN_NS: u64 = 120_000;
 
 /// The minimum sleep in a bulk flow while no packet comes in, in nanoseconds.
@@ -46,7 +46,7 @@ pub(super) struct Published {
     pub(super) failure: Option<String>,
 }
 
-/// The running thread. It stops when this handle is dropped.
+/// The handle of the running forwarder thread. The thread stops when the handle is dropped.
 #[derive(Debug)]
 pub(super) struct Forwarder {
     published: Arc<Mutex<Published>>,

@@ -1,8 +1,9 @@
-//! [`Lab::start`] creates both. [`Lab::command`] starts programs on a side, and [`Lab::connect`],
-//! [`Lab::listen`] and [`Lab::udp`] open sockets on a side for code of this process. The namespaces
-//! and devices have no name outside the lab. No interface, route or setting of the host is changed.
-//! They exist while descriptors and processes refer to them, so nothing remains when this process
-//! ends, however it ends.
+//! Two network namespaces, joined by an emulated path. [`Lab::start`] creates both the namespaces
+//! and the path. [`Lab::command`] starts programs on a side, and [`Lab::connect`], [`Lab::listen`]
+//! and [`Lab::udp`] open sockets on a side for code of this process. The namespaces and devices
+//! have no name outside the lab. They exist while descriptors and processes refer to them, so
+//! nothing remains when this process ends, however it ends. No interface, route or setting of the
+//! host is changed.
 //!
 //! A lab needs read and write permission on `/dev/net/tun`, and either `CAP_SYS_ADMIN` or user
 //! namespaces (as `unshare -Urn`).
@@ -170,13 +171,13 @@ impl Lab {
         Ok(socket.into())
     }
 
-    /// Returns the packet counters of the way up and of the way down, up to now.
+    /// Returns the packet counters of the directions up and down, up to now.
     #[must_use]
     pub fn counters(&self) -> [PathCounters; 2] {
         self.forwarder.published().counters
     }
 
-    /// Returns the number of bytes that arrived in each interval.
+    /// Returns the number of bytes that arrived in each interval of [`Timeline::INTERVAL`].
     #[must_use]
     pub fn timeline(&self) -> Timeline {
         self.forwarder.published().timeline.clone()

@@ -78,7 +78,8 @@ impl Spaces {
         Ok((spaces, ports))
     }
 
-    /// Moves the calling process to a side. The process must have one thread only.
+    /// Moves the calling process to the namespaces of a side. The process must have only one
+    /// thread.
     ///
     /// Makes only system calls, and so may be called between `fork` and `exec`.
     pub(super) fn enter(&self, side: Side) -> Result<(), Errno> {
@@ -96,7 +97,8 @@ impl Spaces {
         self.net[side.index()].try_clone()
     }
 
-    /// Opens the statistics of a side's network protocols. They are updated while the file is open.
+    /// Opens the statistics of a side's network protocols. Each read of the file returns current
+    /// values.
     pub(super) fn statistics(&self, side: Side) -> io::Result<OwnedFd> {
         self.open_on(side, || {
             // The namespace of such a file is that of the process that opens it.
@@ -205,7 +207,7 @@ mod step {
     pub(super) const ATTACH_TUN: u32 = 4;
     pub(super) const OPEN_NAMESPACE: u32 = 5;
     pub(super) const NETLINK: u32 = 6;
-    /// The first sysctl. The number of the sysctl is added.
+    /// The step of the first sysctl. The index of a sysctl is added to it.
     pub(super) const SYSCTL: u32 = 100;
 }
 

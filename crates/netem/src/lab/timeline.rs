@@ -23,7 +23,8 @@ impl Timeline {
     /// One hour.
     const MAX_SAMPLES: usize = 360_000;
 
-    /// Adds the bytes that arrived at this time after the first packet: up, down.
+    /// Adds the bytes that arrived at this time after the first packet, in the directions up and
+    /// down.
     pub(super) fn record(&mut self, at: Duration, bytes: [u64; 2]) {
         // The cast saturates far beyond the last interval that is recorded.
         let index = (at.as_millis() / Self::INTERVAL.as_millis()) as usize;

@@ -13,7 +13,7 @@ use crate::model::PathCounters;
 /// Upper bound on the size of the kernel's protocol statistics, in bytes.
 const MAX_STATISTICS_BYTES: usize = 64 << 10;
 
-/// An observer of a path. When the path has stopped, it returns the last state.
+/// An observer of a path. After the path has stopped, it returns the last state.
 #[derive(Debug)]
 pub struct View {
     published: Arc<Mutex<Published>>,
@@ -28,13 +28,13 @@ impl View {
         }
     }
 
-    /// Returns the packet counters of the way up and of the way down, up to now.
+    /// Returns the packet counters of the directions up and down, up to now.
     #[must_use]
     pub fn counters(&self) -> [PathCounters; 2] {
         lock(&self.published).counters
     }
 
-    /// Returns the time at which the first packet of the parties was sent.
+    /// Returns the wall-clock time at which the first packet of the parties was sent.
     #[must_use]
     pub fn first_packet(&self) -> Option<SystemTime> {
         lock(&self.published).parties.first_packet

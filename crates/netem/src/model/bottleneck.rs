@@ -76,7 +76,7 @@ impl<P: AsRef<[u8]>> Bottleneck<P> {
         self.bits_per_second = new;
     }
 
-    /// Changes the limit of the queue. Packets that wait already stay.
+    /// Changes the limit of the queue. Packets that already wait are kept.
     pub(super) fn set_limit(&mut self, bytes: u64) {
         self.limit_bytes = bytes;
     }

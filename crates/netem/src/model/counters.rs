@@ -32,7 +32,8 @@ pub struct PathCounters {
     pub overflowed_packets: u64,
     /// Bytes dropped because the queue was full.
     pub overflowed_bytes: u64,
-    /// Packets that a firewall dropped before the path. No other counter includes them.
+    /// Packets that a firewall dropped before they entered the path. No other counter includes
+    /// them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub blocked_packets: u64,
     /// Copies of packets that the path made.

@@ -1,6 +1,7 @@
-//! A [`Path`] has no clock, no threads and no sockets. Times are nanoseconds since the path was
-//! created, passed in by the caller: [`crate::lab`] passes real times, tests pass virtual ones. The
-//! same configuration, seed and packets at the same times give the same result, packet for packet.
+//! An emulated path as a state machine. A [`Path`] has no clock, no threads and no sockets. Times
+//! are nanoseconds since the path was created, and the caller passes them in: [`crate::lab`] passes
+//! real times, tests pass virtual ones. The same configuration, seed and packets at the same times
+//! give the same result for every packet.
 
 mod bottleneck;
 mod counters;

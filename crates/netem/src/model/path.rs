@@ -22,20 +22,20 @@ const MIN_JITTER_STEP: u64 = 10_000_000;
 
 /// One direction of a path, for packets of type `P`.
 ///
-/// Times are in nanoseconds since the path was created. A time before the latest one passed so far
-/// is replaced by that one.
+/// Times are in nanoseconds since the path was created. If a call passes an earlier time than a
+/// previous call did, the latest time so far is used instead.
 ///
-/// - **Loss** depends on the number of the packet alone: a seed loses the same packets of any
-///   traffic.
-/// - **Queue and bottleneck** drop from the tail: a packet is accepted if it fits the queue, in
-///   which the packet on the link counts.
+/// - **Loss** depends only on the seed and the number of the packet. So the same seed drops the
+///   same packets, whatever traffic they carry.
+/// - **Queue and bottleneck** form a drop-tail queue: a packet that does not fit the queue is
+///   dropped. The packet that is being transmitted counts as queued.
 /// - **Jitter** changes gradually. Every 10 ms (or four times the jitter, if longer) a new offset
 ///   between minus and plus the jitter is drawn. Between two offsets the delay changes linearly.
 ///   Its mean is the configured delay at every packet rate, and no packet overtakes another.
 ///   Independent offsets per packet would either reorder packets or delay every dense flow by the
 ///   whole jitter.
 /// - **Reordering** lets a packet overtake up to eight packets that are under way. It has no effect
-///   if none is.
+///   if no packet is under way.
 ///
 /// ```
 /// use transpute_netem::model::Path;
@@ -64,7 +64,7 @@ pub struct Path<P> {
     /// Packets past the bottleneck with their arrival times, which never decrease.
     flying: VecDeque<(u64, P)>,
     flying_bytes: u64,
-    /// Sorted by time.
+    /// Future changes of the path, sorted by time.
     changes: VecDeque<Change>,
     counters: PathCounters,
 }

@@ -44,8 +44,8 @@ pub struct Scenario {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,
     /// The largest socket buffer in bytes: the maximum of `tcp_rmem` and `tcp_wmem` inside the
-    /// namespaces. Default: that of a new namespace. Less than twice the bandwidth-delay product
-    /// keeps one TCP flow from filling the path.
+    /// namespaces. Default: the value of a new namespace. With less than twice the bandwidth-delay
+    /// product, one TCP flow cannot fill the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket_buffer: Option<u64>,
     /// Other traffic on the same path.
@@ -77,7 +77,7 @@ pub struct PathConfig {
     /// Burst loss, in addition to [`loss`](Self::loss).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<GilbertElliott>,
-    /// The probability that a packet overtakes the ones before it.
+    /// The probability that a packet overtakes packets sent before it.
     pub reorder: f64,
     /// The probability that a packet arrives twice.
     pub duplicate: f64,

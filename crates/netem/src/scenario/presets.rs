@@ -9,7 +9,7 @@ use super::{Scenario, ScenarioError};
 pub struct Preset {
     /// The name of the scenario.
     pub name: &'static str,
-    /// The TOML, which may serve as a template.
+    /// The scenario file in TOML, which may serve as a template.
     pub toml: &'static str,
 }
 
@@ -59,8 +59,8 @@ impl Scenario {
     }
 
     /// Returns the preset of that name, or reads a scenario file. A name that ends in `.toml` or
-    /// contains a path separator is a file. A name that is not a preset is a file if that file
-    /// exists.
+    /// contains a path separator is the path of a file. Any other name is looked up in the presets
+    /// first, and is the path of a file if there is no such preset and the file exists.
     ///
     /// # Errors
     /// Returns a [`ScenarioError`] that names the file and the field.

@@ -14,7 +14,7 @@ use super::lanes::Lanes;
 /// Encoded points, wiped on drop.
 pub(super) type Encodings = Zeroizing<Vec<[u8; 32]>>;
 
-/// The error of a peer's point that cannot be used.
+/// A point of the peer that is rejected, with the reason.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct RejectedPoint {
     /// The index of the point in the message.
@@ -41,7 +41,7 @@ pub(super) enum Group {
     Lanes(Lanes),
 }
 
-/// Number of multiplications from which a table of multiples of the point saves time.
+/// Minimum number of multiplications of one point for which a table of its multiples saves time.
 const MIN_TABLE_SCALARS: usize = 48;
 
 impl Group {
@@ -54,7 +54,8 @@ impl Group {
         Self::Portable
     }
 
-    /// Encodes twice the points to which uniform bytes are mapped.
+    /// For each string of uniform bytes, returns the encoding of twice the point to which it is
+    /// mapped.
     pub(super) fn mapped(self, uniform: &[[u8; 64]]) -> Encodings {
         #[cfg(target_arch = "x86_64")]
         if let Self::Lanes(lanes) = self {
@@ -64,7 +65,8 @@ impl Group {
         encode_doubles(points.collect())
     }
 
-    /// Encodes twice `half * G` minus twice the point to which uniform bytes are mapped.
+    /// For each scalar `half` and string of uniform bytes, returns the encoding of twice `half * G`
+    /// minus twice the point to which the string is mapped.
     pub(super) fn differences(self, halves: &[Scalar], uniform: &[[u8; 64]]) -> Encodings {
         #[cfg(target_arch = "x86_64")]
         if let Self::Lanes(lanes) = self {
@@ -76,7 +78,7 @@ impl Group {
         encode_doubles(points.collect())
     }
 
-    /// Encodes twice each `half` times the point sent.
+    /// Returns the encodings of the sent point multiplied by twice each scalar in `halves`.
     pub(super) fn multiples(
         self,
         sent: &[u8; 32],
@@ -95,8 +97,8 @@ impl Group {
         }))
     }
 
-    /// Encodes, for each point sent, twice `half` times the sum of the point and twice the point to
-    /// which its uniform bytes are mapped.
+    /// For each sent point, adds twice the point to which its uniform bytes are mapped. Returns the
+    /// encodings of these sums multiplied by twice `half`.
     pub(super) fn sums(
         self,
         half: &Scalar,

@@ -1,5 +1,6 @@
-//! The random oracles of the base OTs: hash to points and key derivation. A length precedes every
-//! input of variable length, so that different inputs have different encodings.
+//! The random oracles of the base OTs: the hash to points and the key derivation. The length of
+//! every input of variable length is hashed before it, so that different inputs have different
+//! encodings.
 
 use sha2::{Digest, Sha256, Sha512};
 use zeroize::Zeroizing;
@@ -18,7 +19,7 @@ pub(super) const CURVE: Domains = Domains {
     key: b"transpute base OT v1: key",
 };
 
-/// The hash to group elements, with a separate function per exchange, instance and branch.
+/// The hash to points. Each exchange, instance and branch has its own function.
 pub(super) struct PointHash {
     prefix: Sha512,
 }
@@ -32,8 +33,8 @@ impl PointHash {
         Self { prefix }
     }
 
-    /// Returns the uniform bytes from which half of the hash of the other branch's point is mapped:
-    /// the hash itself is twice that point.
+    /// Hashes the point of the other branch to uniform bytes. The hash to points is twice the point
+    /// to which these bytes are mapped.
     pub(super) fn uniform(&self, instance: usize, branch: u8, other: &[u8; 32]) -> [u8; 64] {
         self.prefix
             .clone()
@@ -45,7 +46,7 @@ impl PointHash {
     }
 }
 
-/// The key derivation, bound to the session, both full messages, the instance and the branch.
+/// Derives keys that depend on the session, both full messages, the instance and the branch.
 pub(super) struct KeyHash {
     prefix: Sha256,
 }
@@ -73,8 +74,8 @@ impl KeyHash {
         Self { prefix }
     }
 
-    /// Returns both keys of every instance. `shared` has the shared secrets of both branches of
-    /// each instance, one after the other.
+    /// Returns both keys of every instance. `shared` has two shared secrets per instance, one per
+    /// branch.
     pub(super) fn pairs(&self, shared: &[[u8; 32]]) -> Zeroizing<Vec<[u128; 2]>> {
         let (pairs, _) = shared.as_chunks::<2>();
         let keys = pairs

@@ -1,4 +1,4 @@
-//! The kinds of base OT, behind one interface.
+//! Selects one of the kinds of base OT behind one interface.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,8 +20,8 @@ pub enum BaseOt {
     /// key that was not chosen is not hidden from a quantum computer.
     #[default]
     Ristretto255,
-    /// ML-KEM-768: choices and keys are hidden from quantum computers too. Messages have about 70
-    /// times as many bytes.
+    /// ML-KEM-768: choices and keys are hidden from quantum computers too. Messages are about 70
+    /// times as long.
     MlKem768,
 }
 
@@ -47,7 +47,7 @@ impl BaseOt {
         }
     }
 
-    /// Returns the kind with a code.
+    /// Returns the kind with this [code](Self::code), or `None` if there is none.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|base| base.code() == code)
@@ -148,8 +148,8 @@ pub enum AnySender {
 pub type BaseOtKeys = (Zeroizing<Vec<[u128; 2]>>, Option<Vec<u8>>);
 
 impl AnySender {
-    /// Starts the OTs; returns the message for the receiver if it does not depend on the receiver's
-    /// message.
+    /// Starts the OTs. Returns the sender's message if the kind can send it before the receiver's
+    /// message arrives.
     pub fn start(base: BaseOt, rng: &mut (impl CryptoRng + ?Sized)) -> (Self, Option<Vec<u8>>) {
         match base {
             BaseOt::Ristretto255 => {
@@ -160,8 +160,9 @@ impl AnySender {
         }
     }
 
-    /// Derives both keys of `count` instances from the receiver's message. Also returns the message
-    /// for the receiver if [`start`](Self::start) returned none, which is the only use of `rng`.
+    /// Derives both keys of `count` instances from the receiver's message. If
+    /// [`start`](Self::start) returned no message, this also returns the sender's message, which is
+    /// the only use of `rng`.
     ///
     /// # Errors
     /// The errors of [`BaseSender::finish`] and [`KemSender::answer`].

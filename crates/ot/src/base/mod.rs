@@ -38,8 +38,8 @@ pub const fn base_receiver_len(count: usize) -> usize {
     count.saturating_mul(2 * POINT_LEN)
 }
 
-/// Returns the choices with which 128 base OTs transfer the keys for the offset `delta`: choice `i`
-/// is bit `i`.
+/// Returns the choices of the 128 base OTs with which the extension's sender obtains the keys for
+/// its offset `delta`. Choice `i` is bit `i` of `delta`.
 #[must_use]
 pub fn delta_choices(delta: u128) -> Zeroizing<[bool; BASE_COUNT]> {
     Zeroizing::new(std::array::from_fn(|i| delta >> i & 1 == 1))
@@ -54,7 +54,8 @@ pub fn delta_choices(delta: u128) -> Zeroizing<[bool; BASE_COUNT]> {
 ///
 /// Secrets are wiped on drop; temporaries inside the curve arithmetic are not.
 pub struct BaseReceiver {
-    /// Half of `x`, per instance.
+    /// Half of the secret scalar `x` of each instance. Encoding doubles the points computed from
+    /// it.
     halves: Zeroizing<Vec<Scalar>>,
     choices: Zeroizing<Vec<u8>>,
     binding: Vec<u8>,
@@ -65,17 +66,17 @@ impl BaseReceiver {
     /// Starts one OT per choice and returns the message for the sender, [`base_receiver_len`]
     /// bytes.
     ///
-    /// `binding` is public, and both parties know it before the message is used; an example is the
-    /// nonce in the hello of the receiver's party. It separates the hash to points of this exchange
-    /// from those of all other exchanges.
+    /// `binding` is public and separates the hash to points of this exchange from those of all
+    /// other exchanges. Both parties must know it before the message is used. An example is the
+    /// nonce in the hello of the receiver's party.
     pub fn start(
         choices: &[bool],
         binding: &[u8],
         rng: &mut (impl CryptoRng + ?Sized),
     ) -> (Self, Vec<u8>) {
         let choices = choice_bytes(choices);
-        // The point of an instance that is not chosen is random. `uniform` and `random` show which
-        // one that is, so both are secret.
+        // In each instance, the point that is not chosen is random. `uniform` and `random` reveal
+        // which one it is, so both are secret.
         let mut uniform = Zeroizing::new(vec![[0; 64]; choices.len()]);
         uniform.iter_mut().for_each(|bytes| rng.fill_bytes(bytes));
         let group = Group::detect();
@@ -104,8 +105,8 @@ impl BaseReceiver {
 
     /// Derives the chosen key of every instance from the sender's message.
     ///
-    /// `sid` is the session id, which is known after both hellos; keys of different sessions are
-    /// unrelated.
+    /// `sid` is the session id, which both parties know after their hellos. Keys of different
+    /// sessions are independent.
     ///
     /// # Errors
     /// [`OtError::WrongLength`] if the message has the wrong length; [`OtError::InvalidPoint`] and
@@ -137,14 +138,14 @@ impl BaseReceiver {
 ///
 /// The secret scalar is wiped on drop; temporaries inside the curve arithmetic are not.
 pub struct BaseSender {
-    /// Half of `s`.
+    /// Half of the secret scalar `s`. Encoding doubles the points computed from it.
     half: Zeroizing<Scalar>,
     message: [u8; BASE_SENDER_LEN],
 }
 
 impl BaseSender {
-    /// Draws the secret scalar and returns the message for the receiver, which serves any number of
-    /// OTs of one batch.
+    /// Draws the secret scalar and returns the message for the receiver. One message serves all OTs
+    /// of a batch.
     pub fn start(rng: &mut (impl CryptoRng + ?Sized)) -> (Self, [u8; BASE_SENDER_LEN]) {
         let half = Zeroizing::new(Scalar::random(rng));
         let point = RistrettoPoint::mul_base(&half);
@@ -155,7 +156,7 @@ impl BaseSender {
     /// Derives both keys of `count` instances from the receiver's message. Element `b` of a pair is
     /// the key that the receiver has if its choice is `b`.
     ///
-    /// `sid` and `binding` are those of [`BaseReceiver`].
+    /// `sid` and `binding` must be the same as for [`BaseReceiver`].
     ///
     /// # Errors
     /// [`OtError::WrongLength`] if the message has the wrong length; [`OtError::InvalidPoint`] and
@@ -202,8 +203,8 @@ fn choice_bytes(choices: &[bool]) -> Zeroizing<Vec<u8>> {
     Zeroizing::new(choices.iter().map(|&choice| u8::from(choice)).collect())
 }
 
-/// Appends both elements of an instance, the receiver's own at the index of its choice, without a
-/// branch on the choice.
+/// Appends both elements of an instance. The receiver's own element has the index of its choice. No
+/// branch depends on the choice.
 fn put_pair<const LEN: usize>(
     message: &mut Vec<u8>,
     own: &[u8; LEN],

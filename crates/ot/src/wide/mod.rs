@@ -2,8 +2,8 @@
 //! bytes as the portable code.
 //!
 //! The `aes` crate has a VAES back end too, but it prepares its round keys in every call and
-//! encrypts 64 blocks at a time. The expansion uses one cipher per seed and few blocks of each, so
-//! that preparation would cost more than the encryption.
+//! encrypts 64 blocks at a time. OT extension encrypts few blocks under each of many keys, so this
+//! preparation would take longer than the encryption.
 
 #![expect(unsafe_code, reason = "calls, loads and stores of SIMD kernels")]
 

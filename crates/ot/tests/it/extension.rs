@@ -24,7 +24,7 @@ fn bit(words: &[u64], i: usize) -> bool {
     words[i / 64] >> (i % 64) & 1 == 1
 }
 
-/// Runs one segment on both sides; appends to `q` and `t` and returns its messages.
+/// Runs one segment on both sides, appends the rows to `q` and `t`, and returns the messages.
 fn call(
     ends: &mut (CotSender, CotReceiver),
     choices: &[u64],
@@ -93,7 +93,7 @@ fn the_correlation_holds_for_many_ots_and_extreme_offsets() {
             let (mut q, mut t) = (Vec::new(), Vec::new());
             call_many(&mut ends, &choices, n, &mut q, &mut t);
             check(&q, &t, &choices, delta);
-            // No row may repeat.
+            // All rows must be different.
             q.sort_unstable();
             q.dedup();
             assert_eq!(q.len(), n);
@@ -155,19 +155,20 @@ fn sessions_over_the_same_base_ots_are_unrelated() {
         };
         let ((q1, m1), (q2, m2)) = (rows(SID), rows([10; 32]));
         assert!(q1.iter().all(|row| !q2.contains(row)));
-        // Compare the corrections block by block; the sacrificed choices of both sessions are the
-        // same.
+        // Compare the corrections block by block. The choices of the sacrificed block are the same
+        // in both sessions.
         let blocks = kind.corrections_len(256) / 16;
         let (m1, m2) = (m1.chunks(16).take(blocks), m2.chunks(16).take(blocks));
         assert!(m1.zip(m2).all(|(block, other)| block != other));
 
-        // Parties with different session ids do not pass the checks.
+        // Parties with different session ids fail the checks.
         let (keys, pairs) = dealt_keys(DELTA, 1);
         assert!(outcome(kind, &keys, &pairs, &[10; 32]).is_err());
     }
 }
 
-/// Runs setup and one segment between parties that may not match; returns the sender's rows.
+/// Runs the setup and one segment between parties whose arguments may differ; returns the sender's
+/// rows.
 fn outcome(
     kind: Extension,
     keys: &[u128],
@@ -223,7 +224,7 @@ fn malformed_messages_are_rejected() {
                 })
             );
         }
-        // An absurd number of OTs is rejected before any allocation.
+        // A number of OTs out of range is rejected before any allocation.
         for found in [0, SEGMENT_OTS + 1, usize::MAX] {
             let refused = receive(&mut sender, found, &message, &sent.check);
             assert_eq!(
@@ -278,7 +279,8 @@ fn setup_happens_once_and_first() {
 
 #[test]
 fn messages_and_rows_are_balanced() {
-    // Every bit position is balanced over 10^4 OTs with constant choices, within 5 sigma.
+    // For constant choices, every bit position of 10^4 rows is balanced, within 5 standard
+    // deviations.
     let n = 10_112;
     for kind in Extension::ALL {
         for choices in [vec![0; n / 64], vec![u64::MAX; n / 64]] {

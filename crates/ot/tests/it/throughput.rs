@@ -10,10 +10,10 @@ use transpute_ot::{
     delta_choices,
 };
 
-/// Number of rounds; with many short rounds, some are undisturbed even on a busy machine.
+/// Number of rounds. With many short rounds, other load does not disturb all of them.
 const ROUNDS: usize = 301;
 
-/// Returns the shortest time, which is the one with the least disturbance.
+/// Returns the shortest time, in which other load disturbed the measurement least.
 fn best(seconds: Vec<f64>) -> f64 {
     seconds.into_iter().fold(f64::INFINITY, f64::min)
 }

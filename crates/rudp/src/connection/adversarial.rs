@@ -20,10 +20,10 @@ const STREAM: u64 = 64 << 20;
 /// The maximum size of the store of parity symbols, in bytes.
 const SYMBOLS: usize = 32 << 20;
 
-/// The maximum number of batches that a connection may send at one time.
+/// The maximum number of batches of datagrams that a connection may send without a step of time.
 const MAX_BATCHES: usize = 2000;
 
-/// The attacker, and what it has learnt from the packets of its victim.
+/// The attacker, with its keys and the data from its victim's packets.
 struct Attacker {
     keys: PacketKeys,
     number: u64,
@@ -126,7 +126,7 @@ pub(crate) fn run(script: &[u8]) {
             .expect("sealing works");
         attacker.number += 1 + reader.uint(1).unwrap_or(0) / 64;
         if action & 0xf8 == 0x80 {
-            // A packet that is not authentic, or even too short.
+            // Makes the packet fail authentication, and possibly shorter than any valid packet.
             packet[HEADER_LEN] ^= 1;
             packet.truncate(usize::from(action & 7) * 8);
         }
@@ -177,7 +177,7 @@ fn put_any(packet: &mut Vec<u8>, reader: &mut Reader<'_>, attacker: &Attacker) {
     let mut small = || reader.uint(1).unwrap_or(0);
     let kind = small() % 16;
     let (a, b, c) = (small(), small(), small());
-    // Most numbers are small, and some are close to the maximum.
+    // Most values are small, and some are close to the maximum.
     let wide = |value: u64| {
         if value > 250 {
             (1 << 48) - 256 + value

@@ -9,16 +9,16 @@ use crate::event::{CODE_COMPLETE, CODE_LOST, CODE_VIOLATION, ClosedReason, RudpE
 use crate::frame::{Frame, read_frame};
 use crate::wire::Reader;
 
-/// The maximum time for which a completed end stays, so that the peer can learn of it: longer than
-/// a blackout of 5 s. It usually takes one round trip.
+/// The maximum time for which a completed connection is kept, so that the peer can learn that it is
+/// complete. It exceeds a blackout of 5 s. Usually one round trip suffices.
 const MAX_LINGER: Duration = Duration::from_secs(10);
 
-/// The minimum time for which close notices of an error are repeated, unless the peer answers.
-/// Probe timeouts are too short a measure on a short path: a busy machine may stop for many of
+/// The minimum time for which close notices of an error are repeated, unless the peer answers. A
+/// number of probe timeouts would be too short on a short path: a busy machine may stop for many of
 /// them, and its full queue loses the notices.
 const MIN_NOTICE_TIME: Duration = Duration::from_secs(2);
 
-/// The maximum interval between such notices.
+/// The maximum interval between close notices of an error.
 const MAX_NOTICE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The minimum interval between close notices.
@@ -50,7 +50,7 @@ pub(crate) enum State {
     Closed(Option<ClosedReason>),
 }
 
-/// The close notice: its contents, and how long it is repeated.
+/// The close notice of a connection: its contents, and the schedule of its copies.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Notice {
     reason: Option<ClosedReason>,
@@ -63,8 +63,8 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// Returns the time at which the connection can be discarded. Copies that are still due wait a
-    /// little longer for the caller to poll.
+    /// Returns the time at which the connection can be discarded. If copies are still due then, the
+    /// connection waits a little longer, so that the caller can poll for them.
     fn end(&self) -> Time {
         if self.copies == 0 {
             self.until
@@ -123,7 +123,7 @@ impl RudpConnection {
         }
     }
 
-    /// Returns whether a loss ends the connection.
+    /// Returns whether this connection ends when a packet is lost or reordered.
     pub(super) fn detects_loss(&self) -> bool {
         self.config.reliability == Reliability::Detect
     }
@@ -160,15 +160,15 @@ impl RudpConnection {
         }
     }
 
-    /// Closes the connection, as everything is delivered in both directions. `mutual`: the peer
-    /// knows that.
+    /// Closes the connection, as everything is delivered in both directions. `mutual` is true if
+    /// the peer knows that.
     pub(super) fn complete(&mut self, now: Time, mutual: bool) {
         if !self.state.is_delivered() {
             self.events.push_back(RudpEvent::Delivered);
         }
         self.start_ending(now, None, CODE_COMPLETE);
         if mutual && let State::Ending(notice) = &mut self.state {
-            // Only the notices that are due are still sent.
+            // Only the notices that are already due are sent.
             notice.until = now;
         }
     }
@@ -179,7 +179,7 @@ impl RudpConnection {
         self.readable = true;
         self.events.push_back(RudpEvent::Closed(reason));
         // Notices are repeated until the peer answers with its own. A completed connection repeats
-        // them longer, because the peer may have more to send.
+        // them for longer, because its peer may still have data to send.
         let until = if reason.is_some() {
             now + MIN_NOTICE_TIME.max(3 * timeout)
         } else {

@@ -18,21 +18,22 @@ use crate::trains::{DATA_TRAIN, SETUP_TRAIN, TRAIN_PACKETS};
 use crate::wire::Reader;
 use crate::{EndpointSide, RudpConfig, RudpEvent, Time};
 
-/// The maximum that a connection without data sends unasked: its train, pings and close notices.
+/// The maximum number of bytes that a connection without data sends unasked: its train, pings and
+/// close notices.
 const OWN_BYTES: u64 = TRAIN_PACKETS as u64 * 1200 + 40 * 1200;
 
-/// The maximum that one more datagram causes: answers to two challenges, and two reports with
-/// acknowledgements.
+/// The maximum number of bytes that one more datagram causes: answers to two challenges, and two
+/// reports with acknowledgements.
 const ANSWER_BYTES: u64 = 600;
 
 /// The maximum number of events that are queued if the caller does not poll: one for each train ID,
 /// and some that occur once.
 const MAX_EVENTS: usize = 255 + 8;
 
-/// A time longer than close notices are repeated.
+/// A time that exceeds the repetition of close notices.
 const NOTICES: Duration = Duration::from_secs(8);
 
-/// Number of addresses that the peer sends from. It is at the first one.
+/// Number of addresses that the peer sends from. The first one is its real address.
 const ADDRESSES: usize = 3;
 
 /// A connection and its peer, which sends invalid frames.
@@ -44,12 +45,12 @@ struct Scene {
     /// The last challenge of the victim.
     token: u64,
     now: Time,
-    /// Bytes from each address of the peer, and bytes to it.
+    /// Bytes sent from each address of the peer, and bytes that the victim sent to it.
     sent_bytes: [u64; ADDRESSES],
     received_bytes: [u64; ADDRESSES],
 }
 
-/// A frame, or what replaces one, that the peer sends.
+/// A frame that the peer sends, or other bytes in place of a frame.
 #[derive(Clone, Debug)]
 enum Item {
     Report(Report),
@@ -68,7 +69,8 @@ enum Item {
     Close(u64),
     /// An unknown type of frame: the victim ends the connection.
     Malformed,
-    /// Room for answers: the last thing in a datagram of 1,200 bytes.
+    /// Padding of the datagram to 1,200 bytes, which allows the victim more bytes in its answers.
+    /// It must be the last item.
     Padding,
 }
 
@@ -137,7 +139,7 @@ impl Scene {
         }
     }
 
-    /// Advances the time, with all timers that expire.
+    /// Advances the time, and handles all timers that expire.
     fn wait(&mut self, time: Duration) {
         let until = self.now + time;
         while let Some(at) = self.victim.next_timeout().filter(|at| *at <= until) {
@@ -216,8 +218,8 @@ fn implausible_reports_are_clamped() {
     assert_eq!((rate, error_permille), (TrainResult::MAX_CLAIM, 1000));
 }
 
-/// Reports on trains that were not sent, or not yet, are ignored: a rate that the application has
-/// set remains.
+/// Reports on trains that were not sent, or not yet, are ignored. A rate that the application has
+/// set is not replaced.
 #[test]
 fn reports_on_trains_that_were_not_sent_are_ignored() {
     let fixed = RudpConfig {
@@ -239,7 +241,7 @@ fn reports_on_trains_that_were_not_sent_are_ignored() {
     }
 }
 
-/// A datagram holds a hundred reports, and the number of datagrams is not limited.
+/// A peer may send any number of datagrams with a hundred reports each.
 #[test]
 fn a_million_reports_have_the_effect_of_one() {
     let mut scene = Scene::new(EndpointSide::Connector, RudpConfig::default());

@@ -1,9 +1,9 @@
 //! Connection migration: a NAT assigns the peer another port, or the peer moves to another network.
 //!
 //! Only the connector may migrate. Data are sent to the old address until the peer answers a
-//! challenge at the new one (RFC 9000, section 9). The old address is challenged as well: if an
-//! attacker on the path sent a copy of a packet from elsewhere, then the peer is still at the old
-//! one.
+//! challenge at the new one (RFC 9000, section 9). The old address is challenged as well, because
+//! an attacker on the path may have sent a copy of a packet from elsewhere. Then the peer is still
+//! at the old address.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -28,8 +28,8 @@ const CHALLENGE_INTERVAL: Duration = Duration::from_millis(200);
 /// The maximum number of challenges to one address.
 const MAX_CHALLENGES: u8 = 5;
 
-/// The time after which both addresses are given up: an answer to the last challenge takes less on
-/// any path.
+/// The time after which validation of both addresses is given up. An answer to the last challenge
+/// takes less time on any path.
 const VALIDATION_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The maximum number of bytes sent to an address before it is validated, per byte received from it
@@ -78,7 +78,8 @@ impl Migration {
         }
     }
 
-    /// Returns a number that is secret only because packets are encrypted (SplitMix64).
+    /// Returns a pseudorandom number (SplitMix64) for a challenge. It is secret only because
+    /// packets are encrypted.
     fn token(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let token = self.random;
@@ -177,7 +178,7 @@ impl RudpConnection {
         }
     }
 
-    /// Continues at another address. The path to it is not known.
+    /// Continues at another address. All estimates are reset, because the new path is not known.
     fn migrate(&mut self, now: Time, address: SocketAddr) {
         self.remote = address;
         self.migration.migrated_at = Some(now);

@@ -57,8 +57,8 @@ const MAX_WRITE_AHEAD: Duration = Duration::from_millis(16);
 /// The minimum number of bytes that the application may write ahead of the path.
 const MIN_WRITE_AHEAD_BYTES: u64 = 128 << 10;
 
-/// The maximum of [`receive_delay`](Connection::receive_delay). What arrives in this time is a
-/// small part of a socket's receive buffer.
+/// The maximum of [`receive_delay`](Connection::receive_delay). The packets that arrive in this
+/// time fill only a small part of a socket's receive buffer.
 const MAX_RECEIVE_DELAY: Duration = Duration::from_micros(200);
 
 /// One end of a connection: a byte stream in each direction.
@@ -91,8 +91,8 @@ pub struct RudpConnection {
     block_touched: Time,
     /// The time since which packets have been in flight without a pause.
     busy_since: Time,
-    /// The end of the stream is to be repeated in a packet of its own, because parity does not
-    /// cover it.
+    /// `true` if the end of the stream is to be repeated in a packet of its own, because parity
+    /// does not cover it.
     end_echo: bool,
     /// The train that the first data packets form: the index of its next packet, its length, and
     /// the time of its first packet.
@@ -122,7 +122,8 @@ pub struct RudpConnection {
     sampler: DeliverySampler,
     pacer: Pacer,
     seeded: bool,
-    /// The initial rate is a lower bound, or the train may have been compressed on the path.
+    /// `true` if the initial rate is a lower bound, or if the train may have been compressed on the
+    /// path.
     unproven: bool,
     mtu: Mtu,
 
@@ -230,8 +231,8 @@ impl RudpConnection {
         }
     }
 
-    /// Takes bytes for the peer and returns their number. If it is less than given, wait for
-    /// [`RudpEvent::Writable`].
+    /// Takes bytes for the peer and returns their number. If it is less than the length of `data`,
+    /// the caller waits for [`RudpEvent::Writable`].
     ///
     /// All bytes are sent as soon as rate and window allow. They do not wait for further writes.
     pub fn write(&mut self, data: &[u8]) -> usize {
@@ -243,7 +244,7 @@ impl RudpConnection {
         taken
     }
 
-    /// Returns the number of bytes that [`write`](Self::write) would take now.
+    /// Returns the number of bytes that [`write`](Self::write) would accept now.
     #[must_use]
     pub fn writable(&self) -> u64 {
         if self.state.is_open() && !self.send.is_finished() {
@@ -258,8 +259,8 @@ impl RudpConnection {
         self.ping |= self.established;
     }
 
-    /// Finishes the outgoing stream. Data written before are still delivered. The other direction
-    /// continues.
+    /// Finishes the outgoing stream. Data written before this call are still delivered, and the
+    /// incoming stream continues.
     pub fn finish(&mut self) {
         self.send.finish();
     }
@@ -290,8 +291,8 @@ impl RudpConnection {
         Read::Data(taken)
     }
 
-    /// Returns whether the peer has received every byte written here, and all of its own data have
-    /// arrived. The peer may not know yet that this end has finished.
+    /// Returns whether the peer has received every byte written here, and all data of the peer have
+    /// arrived. The peer may not know yet that this end has finished its stream.
     #[must_use]
     pub fn has_exchanged(&self) -> bool {
         self.send.held() == 0 && self.recv.is_complete()
@@ -332,7 +333,8 @@ impl RudpConnection {
         self.side
     }
 
-    /// Returns the ID in data packets to this end, or `None` until the handshake is complete.
+    /// Returns the connection ID in data packets to this end, or `None` until the handshake is
+    /// complete.
     #[must_use]
     pub fn local_id(&self) -> Option<u32> {
         self.keys.as_ref().map(PacketKeys::local_id)
@@ -357,8 +359,8 @@ impl RudpConnection {
         matches!(self.state, State::Closed(_))
     }
 
-    /// Returns the reason why the connection ended. It is `None` as well if the connection
-    /// completed.
+    /// Returns the reason why the connection ended. Returns `None` while it is open, and if it
+    /// ended with everything delivered.
     #[must_use]
     pub fn closed_reason(&self) -> Option<ClosedReason> {
         self.state.reason()
@@ -390,9 +392,9 @@ impl RudpConnection {
         !self.trains.incoming_is_over()
     }
 
-    /// Returns how long the caller may leave arrived packets in the socket buffer, so that it reads
-    /// more of them at a time. Like the interval of acknowledgements, it is an eighth of the
-    /// round-trip time.
+    /// Returns the time for which the caller may leave arrived packets in the socket buffer, so
+    /// that it reads more of them in one system call. Like the interval of acknowledgements, it is
+    /// an eighth of the round-trip time.
     #[must_use]
     pub fn receive_delay(&self) -> Duration {
         if self.established && self.rtt.is_known() {
@@ -444,8 +446,9 @@ impl RudpConnection {
         }
     }
 
-    /// Returns the maximum number of bytes that the outgoing stream may hold: two bandwidth-delay
-    /// products and some more to write in the meantime.
+    /// Returns the maximum number of bytes that the outgoing stream may hold: four bandwidth-delay
+    /// products plus the bytes that the application may write ahead of the path, but at most two
+    /// products plus 2 MiB.
     ///
     /// The application should not write seconds ahead of a slow path, because its output may depend
     /// on the peer's. It must be able to write three round trips ahead, or the parity policy

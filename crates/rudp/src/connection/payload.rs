@@ -12,8 +12,8 @@ use crate::seal::PACKET_OVERHEAD;
 use crate::send_stream::Segment;
 use crate::trains::{DATA_TRAIN, DATA_TRAIN_PACKETS};
 
-/// The minimum size of a segment, in bytes, unless it contains all remaining data. Smaller ones
-/// wait for the next packet.
+/// The minimum size of a segment, in bytes, unless it contains all remaining data. A smaller
+/// segment is not sent in the rest of a packet, but in the next packet.
 const MIN_DATA: usize = 32;
 
 /// The time for which a sender waits for the peer's report on the probe packets of the handshake.
@@ -22,7 +22,8 @@ const MIN_DATA: usize = 32;
 /// Mbit/s.
 pub(super) const REPORT_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// The maximum number of packets in flight while that report is expected (RFC 9002, section 7.2).
+/// The maximum number of packets in flight while the peer's report on the handshake's train is
+/// expected (RFC 9002, section 7.2).
 pub(super) const INITIAL_PACKETS: u64 = 10;
 
 impl RudpConnection {
@@ -180,8 +181,8 @@ impl RudpConnection {
     }
 
     /// Returns the time until which a report on the train of the handshake is expected, or `None`
-    /// if none is. It follows the peer's last handshake messages by the time that the train takes
-    /// to arrive.
+    /// if no report is expected. The report arrives after the peer's last handshake messages, later
+    /// by the time that the train takes to arrive.
     pub(super) fn report_timeout(&self) -> Option<Time> {
         (self.report_until).filter(|_| self.outgoing_train.is_none() && !self.seeded)
     }
@@ -207,7 +208,7 @@ impl RudpConnection {
         }
     }
 
-    /// Returns the time until which the open block waits for more data.
+    /// Returns the time until which the open block is kept open for more data.
     fn block_deadline(&self) -> Time {
         let wait = (self.rtt.smoothed() / 16).clamp(
             std::time::Duration::from_micros(500),

@@ -25,9 +25,10 @@ const MAX_FORGERIES: u64 = 1 << 36;
 #[derive(Debug, Default)]
 struct Reading {
     eliciting: bool,
-    /// The data did not fit the receive buffer. The packet is treated as if it had been lost.
+    /// `true` if the data did not fit the receive buffer. The packet is treated as if it had been
+    /// lost.
     dropped: bool,
-    /// Lost segments were recovered.
+    /// `true` if lost segments were recovered.
     recovered: bool,
     /// The number of the packet.
     number: u64,
@@ -120,8 +121,8 @@ impl RudpConnection {
         while !reader.is_empty() && self.state.is_open() {
             let frame = read_frame(&mut reader).map_err(|_| Violation::Malformed)?;
             reading.eliciting |= matches!(frame, Frame::Ping | Frame::Parity(..) | Frame::Data(..));
-            // A flow-control limit is acknowledged only if its packet contains no frames of the
-            // path measurement, which carry limits unasked.
+            // A flow-control limit is acknowledged, unless its packet also contains path
+            // challenges, responses or train frames. Train packets carry a limit in any case.
             reading.eliciting |= matches!(frame, Frame::Limit(_)) && !set_up;
             set_up |= matches!(
                 frame,
@@ -170,7 +171,8 @@ impl RudpConnection {
     }
 
     pub(super) fn on_report(&mut self, now: Time, report: &Report) {
-        // A report on a train that was not sent could replace the caller's knowledge of the path.
+        // A report on a train that was not sent is ignored, because it could replace the rate that
+        // the caller has set.
         if !self.has_sent_train(report.train) {
             return;
         }

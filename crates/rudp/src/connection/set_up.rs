@@ -24,10 +24,10 @@ const MAX_EARLY_BYTES: usize = 1 << 20;
 /// connections.
 const MAX_TOTAL_EARLY_BYTES: usize = 16 << 20;
 
-/// The memory that a kept packet takes beyond its own bytes, in bytes.
+/// The memory that a kept packet takes in addition to its own bytes, in bytes.
 const EARLY_OVERHEAD: usize = size_of::<(Time, SocketAddr, Vec<u8>)>();
 
-/// A buffer for data packets that arrived before their keys.
+/// A buffer for data packets that arrived before the keys that decrypt them.
 #[derive(Default)]
 pub(super) struct Early {
     packets: Vec<(Time, SocketAddr, Vec<u8>)>,
@@ -68,7 +68,7 @@ impl RudpConnection {
     /// `entropy` consists of random bytes, different for each connection. `tls` starts a TLS
     /// handshake with these transport parameters.
     ///
-    /// Returns `None` if `tls` does, or if the cryptographic library fails.
+    /// Returns `None` if `tls` returns `None`, or if the cryptographic library fails.
     #[must_use]
     pub fn connect(
         remote: SocketAddr,
@@ -114,10 +114,11 @@ impl RudpConnection {
         Some(connection)
     }
 
-    /// Returns the IDs in handshake packets to this end, or `None` once it accepts none.
+    /// Returns the IDs in handshake packets to this end, or `None` once this end accepts no more
+    /// handshake packets.
     ///
-    /// The demultiplexer keeps them as long as the connection, so that late handshake packets do
-    /// not start another one.
+    /// The demultiplexer must keep these IDs as long as the connection exists, so that late
+    /// handshake packets do not start another connection.
     #[must_use]
     pub fn set_up_ids(&self) -> Option<[Id; 2]> {
         Some(self.phase.handshake()?.local_ids())
@@ -142,8 +143,8 @@ impl RudpConnection {
         } else {
             self.counters.received_packets += 1;
             self.counters.received_bytes += size as u64;
-            // Handshake packets can be replayed, so they do not reset the idle timer once data
-            // packets pass.
+            // Handshake packets can be replayed. So they do not reset the idle timer once the
+            // connection is established.
             if !self.established {
                 self.last_heard = now;
             }
@@ -238,8 +239,8 @@ impl RudpConnection {
         }
     }
 
-    /// Appends a handshake packet: of a flight, of a train, or with a report for which there are no
-    /// data keys yet. Returns its length.
+    /// Appends a handshake packet. It belongs to a flight or a train, or carries a report for which
+    /// there are no data keys yet. Returns its length.
     pub(super) fn set_up_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
         let sent = self.try_set_up_packet(now, out);
         if let Some(len) = sent {
@@ -250,8 +251,8 @@ impl RudpConnection {
         sent.or_else(|| self.train_under_data_keys(now, out))
     }
 
-    /// Appends further packets of the train after a first one of `len` bytes, up to
-    /// [`TRAIN_BURST`]. Returns the length of all.
+    /// Appends packets of the train after a first one of `len` bytes, up to [`TRAIN_BURST`] packets
+    /// in total. Returns the total length in bytes.
     pub(super) fn fill_train_burst(
         &mut self,
         now: Time,
@@ -320,7 +321,8 @@ impl RudpConnection {
         Some(len)
     }
 
-    /// Appends a packet of the train that remains after the handshake.
+    /// Appends a packet of the rest of the train, if the handshake is complete before the whole
+    /// train was sent.
     fn train_under_data_keys(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
         if !self.established {
             return None;

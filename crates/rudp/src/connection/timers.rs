@@ -4,7 +4,7 @@ use super::RudpConnection;
 use crate::Time;
 use crate::event::ClosedReason;
 
-/// Packets that are sent at a probe timeout (RFC 9002, section 6.2.4).
+/// The number of packets that are sent at a probe timeout (RFC 9002, section 6.2.4).
 const PROBES_PER_TIMEOUT: u8 = 2;
 
 /// The number of probe timeouts in a row after which the rate controller is notified of a timeout.
@@ -15,7 +15,7 @@ impl RudpConnection {
     /// [`poll_transmit`](Self::poll_transmit), if no datagram arrives before. `None` if no timer is
     /// set.
     ///
-    /// Each call of another method may change it.
+    /// Each call of another method may change this time.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Time> {
         if self.state.is_over() {
@@ -84,7 +84,8 @@ impl RudpConnection {
         self.phase.handshake()?.next_timeout()
     }
 
-    /// Returns the time at which packets in flight count as lost, or at which probes are sent.
+    /// Returns the time at which packets in flight are declared lost. If no such time is set,
+    /// returns the time at which probes are sent.
     fn loss_timeout(&self) -> Option<Time> {
         if self.sent.is_idle() {
             return None;
@@ -103,7 +104,7 @@ impl RudpConnection {
     }
 
     fn mtu_timeout(&self) -> Option<Time> {
-        // A larger packet size is of use only while data are sent.
+        // A larger packet size is useful only while data are sent.
         (!self.sent.is_idle())
             .then(|| self.mtu.next_probe(self.last_sent))
             .flatten()

@@ -15,8 +15,8 @@ use crate::seal::{HEADER_LEN, PACKET_NUMBER_END, PACKET_OVERHEAD, TAG_LEN};
 use crate::sent::{Contents, SentPacket};
 use crate::stats::SendLimit;
 
-/// The maximum number of bytes in flight, plus those acknowledged, while the initial rate is
-/// unproven. Chosen.
+/// The maximum of the sum of bytes in flight and bytes acknowledged, while the initial rate may be
+/// too high or too low (`unproven`). Chosen.
 const UNPROVEN_FLIGHT: u64 = 4 << 20;
 
 /// The size of a close frame, in bytes.
@@ -38,7 +38,7 @@ pub struct Transmit {
 pub(super) struct Draft {
     pub(super) contents: Contents,
     pub(super) eliciting: bool,
-    /// The packet contains at least one frame.
+    /// `true` if the packet contains at least one frame.
     pub(super) any: bool,
     pub(super) train: bool,
 }
@@ -113,13 +113,13 @@ impl RudpConnection {
         })
     }
 
-    /// Reports that the system rejected datagrams of this size, because the MTU of the interface is
-    /// smaller (`EMSGSIZE`). It must be called at once after the
+    /// Reports that the system rejected datagrams of `size` bytes, because the MTU of the interface
+    /// is smaller (`EMSGSIZE`). The caller must call it immediately after the
     /// [`poll_transmit`](Self::poll_transmit) that returned them. `fits` is the largest size that
     /// the system would accept, if it reports one.
     ///
-    /// Later datagrams are smaller. If a datagram of 1,200 bytes or less is rejected, the handshake
-    /// fails with [`ClosedReason::PathTooNarrow`].
+    /// Later datagrams are smaller. If a datagram of 1,200 bytes or less is rejected during the
+    /// handshake, the connection fails with [`ClosedReason::PathTooNarrow`].
     pub fn on_refused(&mut self, size: usize, fits: Option<u16>) {
         if size <= usize::from(MIN_DATAGRAM) {
             // After the handshake the error may be about another datagram or be temporary, so this
@@ -164,7 +164,7 @@ impl RudpConnection {
 
     /// Appends a packet of a connection that has ended.
     fn last_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
-        // The peer cannot decrypt the notice before it has the last flight.
+        // The peer cannot decrypt the close notice before it has the last flight of the handshake.
         if self.keys.is_some()
             && let Some(handshake) = self.phase.handshake_mut()
             && let Some(len) = handshake.transmit(now, out)
@@ -179,7 +179,7 @@ impl RudpConnection {
         let code = self.due_notice()?;
         if self.keys.is_none() {
             let len = self.phase.handshake_mut()?.put_close(now, out, code);
-            // A notice that cannot be sent now is not sent later.
+            // If the notice cannot be sent now, it is not sent later.
             self.on_notice_sent(now);
             return len;
         }
@@ -221,7 +221,7 @@ impl RudpConnection {
         Some(out.len() - start)
     }
 
-    /// Adds frames to a packet of at most this size. Returns `None` if there is nothing to send.
+    /// Adds frames to a packet of at most `max` bytes. Returns `None` if there is nothing to send.
     fn build(&mut self, now: Time, out: &mut Vec<u8>, max: usize) -> Option<Draft> {
         let start = out.len();
         let mut max = max;
@@ -243,8 +243,9 @@ impl RudpConnection {
             put_report(out, &report);
             self.trains.on_report_sent(now);
             draft.any = true;
-            // The report lets the peer send at the measured rate, and a limit from before the
-            // measurement would block it. So the limit is updated and sent along.
+            // The report lets the peer send at the measured rate, and a flow-control limit from
+            // before the measurement would block it. So the limit is updated and sent with the
+            // report.
             self.limit_due |= self.limit() > self.advertised;
         }
         let due = self.acks.due().is_some_and(|due| due <= now);
@@ -281,8 +282,8 @@ impl RudpConnection {
         (draft.any || draft.eliciting).then_some(draft)
     }
 
-    /// Returns whether rate and window allow data or parity now. Does not check whether there is
-    /// any.
+    /// Returns whether rate and window allow data or parity now, without checking whether there is
+    /// any to send.
     fn may_send(&mut self, now: Time) -> bool {
         let window = self.window(self.report_timeout().is_some_and(|at| now < at));
         self.established
@@ -291,8 +292,8 @@ impl RudpConnection {
             && (self.data_train_left() || self.pacer.is_open(now))
     }
 
-    /// Returns the maximum number of bytes on the wire in flight. `awaits_report`: the peer has not
-    /// reported yet on the train that this end sent during the handshake.
+    /// Returns the maximum number of bytes on the wire in flight. `awaits_report` is true while the
+    /// peer has not reported on the train that this end sent during the handshake.
     fn window(&self, awaits_report: bool) -> u64 {
         let window = self.controller.window();
         if awaits_report {
@@ -301,8 +302,8 @@ impl RudpConnection {
             let initial = INITIAL_PACKETS * (u64::from(self.mtu.current()) + HEADER_BYTES);
             window.min(initial + self.sampler.delivered())
         } else if self.unproven {
-            // Too fast a start would fill any queue within the first round trip. After that, the
-            // delivery rate is known.
+            // Sending too fast would fill any queue within the first round trip. After that round
+            // trip, the delivery rate is known.
             window.min(UNPROVEN_FLIGHT + self.sampler.delivered())
         } else {
             window
@@ -317,7 +318,7 @@ impl RudpConnection {
         self.has_payload() && self.may_send(now)
     }
 
-    /// Returns whether there is data or parity that rate and window must allow.
+    /// Returns whether there is data or parity to send, for which rate and window must leave room.
     pub(super) fn has_payload(&self) -> bool {
         self.redundancy.has_symbol()
             || self.send.has_lost()
@@ -337,7 +338,7 @@ impl RudpConnection {
         }
         self.ping = false;
         self.probes = self.probes.saturating_sub(1);
-        // The packet was sealed with the number before the next one.
+        // `seal` has incremented the number after this packet was sealed.
         self.track(now, self.next_number - 1, size, draft.contents.clone());
     }
 
@@ -372,7 +373,7 @@ impl RudpConnection {
         self.recv.limit()
     }
 
-    /// Records what limits the sender, as it sends nothing now.
+    /// Records the reason why the sender sends nothing now.
     fn note_limit(&mut self, now: Time) {
         if !self.established {
             return;

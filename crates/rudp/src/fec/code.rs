@@ -21,10 +21,10 @@ pub(super) fn coefficient(parity: usize, symbol: usize) -> u8 {
 
 /// Recovers missing symbols.
 ///
-/// `missing` and `parity` are indices of equal number: of the missing symbols, and of received
-/// parity symbols. `sides` are these parity symbols after the products of all received symbols were
-/// subtracted. Returns the missing symbols in the order of `missing`; `None` if `missing` is empty
-/// or the equations have no unique solution.
+/// `missing` contains the indices of the missing symbols, and `parity` those of as many received
+/// parity symbols. `sides` contains these parity symbols after the products of all received symbols
+/// were subtracted. Returns the missing symbols in the order of `missing`. Returns `None` if
+/// `missing` is empty or the equations have no unique solution.
 pub(super) fn solve(
     missing: &[usize],
     parity: &[usize],

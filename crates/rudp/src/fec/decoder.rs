@@ -14,10 +14,10 @@ use super::{
 pub struct DecoderLimits {
     /// The maximum number of blocks that are neither complete nor given up.
     pub blocks: usize,
-    /// The maximum number of bytes of their symbols.
+    /// The maximum number of bytes of symbols in the store.
     pub bytes: usize,
-    /// The number of blocks before the newest that are remembered after their end, so that late
-    /// packets do not start a new block.
+    /// A finished block is remembered until its number is this far behind the newest one, so that
+    /// late packets do not start it again.
     pub remembered: u64,
     /// The maximum size of a segment, in bytes.
     pub max_segment: usize,
@@ -36,7 +36,7 @@ impl Default for DecoderLimits {
     }
 }
 
-/// The effect of a symbol.
+/// The effect of adding a segment or parity symbol to a [`DecoderStore`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SymbolOutcome {
     /// The symbol was stored, and more symbols are needed.
@@ -80,7 +80,7 @@ struct Block {
 pub struct ParityId {
     /// The number of the block.
     pub block: u64,
-    /// The offset of its first segment in the stream.
+    /// The offset of the block's first segment in the stream.
     pub start: u64,
     /// The number of segments of the block.
     pub segments: u8,
@@ -257,8 +257,8 @@ impl DecoderStore {
         block >= self.horizon && !self.finished.contains(&block)
     }
 
-    /// Gives up the oldest blocks until this many bytes of this block fit. Returns `false` if this
-    /// block would be given up.
+    /// Gives up the oldest blocks until `bytes` more bytes fit for `block`. Returns `false` if they
+    /// do not fit without giving up `block` itself.
     fn make_room(&mut self, block: u64, bytes: usize) -> bool {
         if bytes > self.limits.bytes || self.limits.blocks == 0 {
             return false;
@@ -341,7 +341,7 @@ impl std::fmt::Debug for DecoderStore {
 }
 
 impl Shape {
-    /// Checks that a segment matches the shape.
+    /// Checks that a segment matches the shape of its block.
     fn check(&self, index: u8, length: usize) -> Result<(), FecError> {
         if index >= self.segments {
             return Err(FecError::Conflict { what: "size" });
@@ -400,7 +400,7 @@ fn decode(
     Ok(missing.len())
 }
 
-/// Returns the segment in a symbol.
+/// Returns the segment that a symbol contains, without its length field and padding.
 fn segment_of(symbol: &[u8]) -> Result<&[u8], FecError> {
     let (length, rest) = symbol
         .split_first_chunk::<LENGTH_BYTES>()

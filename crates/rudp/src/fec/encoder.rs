@@ -33,7 +33,7 @@ impl BlockEncoder {
     ///
     /// # Errors
     ///
-    /// Returns [`FecError::SegmentLength`] if that is zero or more than [`MAX_SEGMENT`].
+    /// Returns [`FecError::SegmentLength`] if `max_segment` is zero or more than [`MAX_SEGMENT`].
     pub fn new(max_segment: usize) -> Result<Self, FecError> {
         check_segment(max_segment, MAX_SEGMENT)?;
         Ok(Self {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// The number of segments of a full block. Chosen: 2.4 ms at 1 Gbit/s, and parity for rare losses
-/// costs 1 %.
+/// The number of segments of a full block. Chosen: a block takes 2.4 ms at 1 Gbit/s, and the
+/// minimum of two parity symbols adds 1 %.
 pub const BLOCK_SEGMENTS: usize = 200;
 
 /// Blocks with fewer segments get no parity until a packet is lost. Chosen: one symbol would cost
@@ -19,9 +19,9 @@ const MIN_FAILURE: f64 = 1.5e-5;
 /// probability is [`MIN_FAILURE`].
 const MAX_FAILURE_COST_PACKETS: f64 = 0.14;
 
-/// Round trips at the end of a transfer in which a failed block delays the result. Chosen: a
-/// transfer that has lasted a time t is in them with a probability of this number of round trips,
-/// divided by t.
+/// The number of round trips at the end of a transfer in which a failed block delays the result.
+/// Chosen: a transfer that has lasted a time t is in its last round trips with a probability of
+/// this number of round trips, divided by t.
 const LAST_ROUND_TRIPS: f64 = 2.0;
 
 /// Bytes in flight up to which a gap never fills the receiver's window. Chosen: the cost of a
@@ -48,8 +48,8 @@ const MAX_PARITY_SHARE: f64 = 0.25;
 /// 160 segments.
 const MAX_PARITY: usize = 40;
 
-/// The memory of the loss estimate, in packets: older ones are forgotten exponentially. Chosen: 6 s
-/// at 200 Mbit/s.
+/// The memory of the loss estimate, in packets: older packets are forgotten exponentially. Chosen:
+/// 6 s at 200 Mbit/s.
 const MEMORY_PACKETS: f64 = 100_000.0;
 
 /// Weight of the prior, in packets. Chosen: as much as 25 full blocks.
@@ -69,8 +69,8 @@ const MAX_LOSS: f64 = 0.9;
 /// The size of a packet on the wire, in bytes: the MTU of Ethernet.
 const PACKET_BYTES: f64 = 1500.0;
 
-/// An estimate of the share of packets that the path loses. A prior counts while few packets were
-/// observed.
+/// An estimate of the share of packets that the path loses. While few packets were observed, it is
+/// mostly the prior.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossEstimate {
     lost: f64,
@@ -144,9 +144,10 @@ impl LossEstimate {
 pub struct BlockPlan {
     /// The loss of the path.
     pub loss: LossEstimate,
-    /// Segments of the block.
+    /// The number of segments of the block.
     pub segments: usize,
-    /// Bytes still to send after the block, or `None` if the application did not say.
+    /// Bytes that remain to be sent after the block, or `None` if the application did not specify
+    /// it.
     pub bytes_left: Option<u64>,
     /// The time for which the application has been sending without a pause.
     pub busy: Duration,
@@ -159,12 +160,12 @@ pub struct BlockPlan {
 impl BlockPlan {
     /// Returns the number of parity symbols to compute.
     ///
-    /// It is the minimum with which the block fails rarely, by the tail of the binomial
-    /// distribution. A failed block costs a round trip in two cases: it is among the last ones, or
-    /// the data behind it fill the receiver's window.
+    /// It is the minimum with which the block fails at most with the target probability, by the
+    /// tail of the binomial distribution. A failed block costs a round trip in two cases: it is
+    /// among the last ones, or the data behind it fill the receiver's window.
     ///
     /// So a block with more than three round trips of data behind it has no parity. For other
-    /// blocks, the target probability grows as fewer bytes are in flight, and as the application
+    /// blocks, the target probability grows if fewer bytes are in flight, and if the application
     /// has been sending for longer. The reason is that a transfer which has lasted for some time
     /// lasts for the same time again, in the median.
     ///

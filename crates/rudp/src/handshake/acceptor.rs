@@ -1,4 +1,5 @@
-//! The acceptor of a listener: first packets from unauthenticated peers, at bounded cost.
+//! The acceptor of a listener, which handles first packets of unauthenticated peers at bounded
+//! cost.
 //!
 //! A first packet creates an entry in a bounded table, which stays until the connector's messages
 //! are complete. Then a connection is created, at the cost of a signature and a key exchange. Above
@@ -35,21 +36,21 @@ const MAX_TRAIN: usize = TRAIN_PACKETS as usize;
 /// they answer, and a connector needs only one.
 const MAX_VERSION_PACKETS_PER_SECOND: u32 = 100;
 
-/// The maximum number of source networks with a rate limit of their own. Further networks share one
-/// limit.
+/// The maximum number of source networks that have their own rate limit. All further networks share
+/// one limit.
 const MAX_NETWORKS: usize = 1024;
 
 /// The limits of a listener for connectors that are not authenticated yet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct AcceptLimits {
-    /// The maximum number of connectors whose first messages are incomplete, each with up to 16
-    /// KiB. Default: 256.
+    /// The maximum number of connectors whose first messages are incomplete. Each takes up to 16
+    /// KiB of memory. Default: 256.
     pub half_open: usize,
-    /// The maximum number of handshakes in progress, above which new connectors are ignored. From
-    /// half of it on, connectors must validate their address. Default: 128.
+    /// The maximum number of handshakes in progress. At this number, no new handshake starts. From
+    /// half of this number on, connectors must validate their address. Default: 128.
     pub handshakes: usize,
     /// The maximum number of signatures per second for connectors whose address is not validated.
-    /// Default: 256, a tenth of a core.
+    /// Default: 256, which takes a tenth of the time of a processor core.
     pub signatures: u32,
     /// The maximum number of signatures per second for connectors of one network (24 bits of IPv4,
     /// 48 bits of IPv6) whose address is validated. Default: 64.
@@ -69,9 +70,9 @@ impl Default for AcceptLimits {
 
 /// The result of [`Acceptor::handle_datagram`].
 pub enum AcceptResult {
-    /// The datagram was ignored, or more are needed.
+    /// The datagram was ignored, or the connector's first messages are still incomplete.
     Ignored,
-    /// This datagram is to be sent back.
+    /// The caller must send this datagram back to the source address.
     Reply(Vec<u8>),
     /// A connection whose handshake has started.
     Connection(Box<RudpConnection>),
@@ -116,13 +117,13 @@ struct HalfOpen {
     began: Time,
     received_bytes: u64,
     retried: bool,
-    /// Packets of the train that follows the first messages. They measure the path even if one of
-    /// the messages was lost.
+    /// Train packets that arrived after the first messages. They are kept so that the train
+    /// measures the path even if one of the messages was lost.
     train: Vec<(Time, TrainPacket)>,
 }
 
-/// The number of early bytes, which connections keep before they have the keys, over all
-/// connections of a listener.
+/// The number of bytes of data packets that arrived before their keys, over all connections of a
+/// listener.
 pub(crate) type EarlyBytes = Arc<AtomicUsize>;
 
 /// Processes first packets and creates connections from them.
@@ -141,11 +142,11 @@ pub struct Acceptor {
 pub struct AcceptContext<'a> {
     /// The settings of a new connection.
     pub config: &'a RudpConfig,
-    /// Random bytes, different for each call.
+    /// Random bytes, which must be different for each call.
     pub entropy: Entropy,
     /// Number of connections whose handshake is in progress.
     pub handshakes: usize,
-    /// Starts a TLS handshake.
+    /// The function that starts a TLS handshake.
     pub tls: &'a mut BeginTls<'a>,
 }
 
@@ -172,7 +173,8 @@ impl Acceptor {
         self.half_open.len()
     }
 
-    /// Returns the bytes that are held for them: at most 18 KiB each.
+    /// Returns the number of bytes that are held for connectors whose first messages are
+    /// incomplete: at most 18 KiB each.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let entries = self.half_open.values();

@@ -31,7 +31,7 @@ const LIMITS: AcceptLimits = AcceptLimits {
     signatures_per_network: 2,
 };
 
-/// The IDs and keys that an attacker on the path knows.
+/// An attacker on the path, with the IDs and keys that it knows.
 struct Attacker {
     first: Id,
     own: Id,
@@ -211,7 +211,7 @@ impl Scene {
         assert!(self.acceptor.half_open() <= LIMITS.half_open);
         let held = LIMITS.half_open * (MAX_MESSAGES + 64 * size_of::<Time>() * 4);
         assert!(self.acceptor.held_bytes() <= held);
-        // A burst of one second, and the rate for the time since.
+        // Signatures are allowed for a burst of one second, and at the limited rate afterwards.
         let rate = LIMITS.signatures + LIMITS.signatures_per_network;
         let seconds = 2 + self.now.as_nanos() / 1_000_000_000;
         assert!(self.sessions as u64 <= u64::from(rate) * seconds);

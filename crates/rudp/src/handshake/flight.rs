@@ -5,20 +5,20 @@ use std::time::Duration;
 use super::packet::Space;
 use crate::Time;
 
-/// Number of copies of a flight that are sent before a timeout is awaited. With 2 % of losses one
-/// flight of two packets is lost in 60,000 (`tests/it/handshake.rs` measures the probability of a
-/// handshake in one round trip).
+/// The number of copies of a flight that are sent without waiting for a timeout. At a loss of 2 %,
+/// all copies of a flight of two packets are lost in one of 60,000 cases. `tests/it/handshake.rs`
+/// measures the probability of a handshake in one round trip.
 pub(crate) const COPIES: u32 = 3;
 
-/// The interval between copies of a flight. Losses come in bursts: a full queue empties within some
-/// milliseconds.
+/// The interval between copies of a flight. It separates the copies because losses come in bursts:
+/// a full queue empties within some milliseconds.
 pub(crate) const COPY_SPACING: Duration = Duration::from_millis(5);
 
-/// The round-trip time that is assumed for an unknown path (RFC 9002, section 6.2.2). After it, a
-/// flight is repeated.
+/// The round-trip time that is assumed for an unknown path (RFC 9002, section 6.2.2). A flight is
+/// repeated when this time has passed without an answer.
 const INITIAL_RTT: Duration = Duration::from_millis(333);
 
-/// The maximum interval between repetitions.
+/// The maximum interval between repetitions of a flight.
 const MAX_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The flight that is being sent.
@@ -27,10 +27,11 @@ pub(super) enum Phase {
     /// No flight.
     #[default]
     Idle,
-    /// A flight that the peer answers with its own.
+    /// A flight that the peer answers with its own flight.
     Hello,
-    /// The connector's last flight. Data follow it at once, and the listener drops them if it lacks
-    /// this flight. So two copies are sent at once, and repetitions start at a shorter interval.
+    /// The connector's last flight. Data follow it at once, and the listener drops the data if it
+    /// has not received this flight. So two copies are sent at once, and repetitions start at a
+    /// shorter interval.
     Finish,
 }
 
@@ -77,7 +78,7 @@ impl Flight {
         }
     }
 
-    /// Sends another copy because the peer lacks the flight, unless copies are due soon anyway.
+    /// Sends another copy because the peer lacks the flight, unless a copy is due soon anyway.
     pub(super) fn repeat(&mut self, now: Time) {
         if !self.is_idle() && self.copies >= COPIES && now >= self.last_copy + COPY_SPACING {
             self.start_copy(now);

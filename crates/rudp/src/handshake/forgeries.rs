@@ -20,7 +20,7 @@ fn address(port: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], port))
 }
 
-/// Creates a packet under initial keys, as if this end had sent it.
+/// Creates a packet under initial keys that looks as if `side` had sent it.
 fn forge(side: EndpointSide, from: Id, frames: &[u8]) -> Vec<u8> {
     let mut level = Level::new(Space::Initial, public_keys(side, &FIRST).unwrap());
     level.skip_to(1000);
@@ -78,8 +78,8 @@ fn pass_to(connector: &mut RudpConnection, datagrams: &[&Vec<u8>]) {
     }
 }
 
-/// A listener that rejects the first messages has no other keys. So a connector accepts such a
-/// close until it has handshake keys.
+/// A listener that rejects the first messages has only initial keys. So a connector accepts a close
+/// under initial keys until it has handshake keys.
 #[test]
 fn a_connector_without_handshake_keys_accepts_a_close_under_initial_keys() {
     let forged = forge(EndpointSide::Listener, [9; 8], &close());

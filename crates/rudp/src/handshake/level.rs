@@ -17,7 +17,7 @@ use crate::{EndpointSide, Time};
 /// 5.2).
 const INITIAL_SALT: &[u8] = b"transpute rudp 3 initial";
 
-/// The maximum number of packets whose sending time is kept for the round-trip time.
+/// The maximum number of packets whose sending times are kept to measure the round-trip time.
 const MAX_REMEMBERED: usize = 32;
 
 /// AES-128-GCM with the nonce of RFC 9001, section 5.3.
@@ -48,8 +48,8 @@ impl hkdf::KeyType for Length {
     }
 }
 
-/// Derives the keys of both directions from a public value: an ID, or the greetings of plaintext
-/// mode.
+/// Derives the keys of both directions from a public value: the connector's first ID, or the
+/// greetings of plaintext mode.
 ///
 /// Returns `None` if the library fails.
 pub(crate) fn public_keys(side: EndpointSide, secret: &[u8]) -> Option<HandshakeKeys> {
@@ -75,7 +75,7 @@ pub(crate) struct Level {
     space: Space,
     keys: HandshakeKeys,
     next_number: u32,
-    /// All messages of this end. They are repeated until the peer has them.
+    /// All messages of this end at this level. They are repeated until the peer has them.
     pub(crate) outgoing: Vec<u8>,
     pub(crate) incoming: Reassembly,
     /// Numbers and sending times of packets that may still be acknowledged.

@@ -8,10 +8,10 @@
 //! | 3/2 round trips | | data |
 //!
 //! A *flight* consists of all messages that an end sends in one turn. It takes only a few packets,
-//! and the loss of one would cost a timeout. So each flight is sent [`COPIES`](flight::COPIES)
-//! times, at an interval of [`COPY_SPACING`](flight::COPY_SPACING) because losses come in bursts.
-//! Flights are not acknowledged: the peer's next flight shows that the last one arrived, and
-//! flights are repeated until then.
+//! and the loss of one of them would cost a timeout. So each flight is sent
+//! [`COPIES`](flight::COPIES) times, at an interval of [`COPY_SPACING`](flight::COPY_SPACING)
+//! because losses come in bursts. Flights are not acknowledged: a flight is repeated until the
+//! peer's next flight shows that it arrived.
 //!
 //! The peer is authenticated when the TLS handshake is complete, and not before. Until then no data
 //! are sent or delivered, and reports have no effect.
@@ -95,7 +95,8 @@ pub(crate) enum SetUpEvent {
     Complete(Box<Complete>),
     Train(TrainPacket),
     Report(Report),
-    /// The flow-control limit of the stream to the peer.
+    /// The limit that the peer sets for this end's outgoing stream: the offset up to which data may
+    /// be sent.
     Limit(u64),
     /// The peer closes the connection with this code.
     Close(u64),
@@ -105,10 +106,10 @@ pub(crate) enum SetUpEvent {
 /// The result of a complete handshake.
 pub(crate) struct Complete {
     pub(crate) keys: PacketKeys,
-    /// The flow-control limit of the stream to the peer.
+    /// The flow-control limit of this end's outgoing stream.
     pub(crate) limit: u64,
     pub(crate) rtt: Duration,
-    /// The listener asked for a token, and kept no packet from before.
+    /// `true` if the listener sent a Retry packet, and so kept no earlier packet of the connector.
     pub(crate) retried: bool,
 }
 
@@ -117,8 +118,8 @@ pub(crate) struct Handshake {
     side: EndpointSide,
     /// `None` once the handshake is complete.
     tls: Option<Box<dyn Tls>>,
-    /// An authentic packet of the listener arrived: its ID is fixed, and Retry and version
-    /// negotiation packets are ignored from now on.
+    /// `true` after an authentic packet of the listener arrived. Then the listener's ID is fixed,
+    /// and Retry and version negotiation packets are ignored.
     is_answered: bool,
     template: PacketTemplate,
     /// The ID to which the connector sent its first packet.
@@ -129,11 +130,11 @@ pub(crate) struct Handshake {
     began: Time,
     rtt: Option<Duration>,
     retried: bool,
-    /// The address of the peer is validated.
+    /// `true` if the address of the peer is validated.
     validated: bool,
     received_bytes: u64,
     sent_bytes: u64,
-    /// Sent bytes that were packets of a train.
+    /// The part of `sent_bytes` that were packets of a train.
     train_bytes: u64,
     give_up_at: Time,
     /// A report that arrived before the handshake was complete.
@@ -223,7 +224,7 @@ impl Handshake {
     ) -> Option<Self> {
         let template = PacketTemplate {
             to_first: first,
-            // The ID is known once the listener answers.
+            // The listener's ID is known once the listener answers.
             to: Id::default(),
             from: own,
             token: Vec::new(),
@@ -314,8 +315,8 @@ impl Handshake {
                 self.template.to = header.from;
                 self.is_answered = true;
             } else if header.from != self.template.to {
-                // The packet is from another listener or from an attacker on the path. Only the
-                // first listener counts (RFC 9000, section 7.2).
+                // The packet is from another listener or from an attacker on the path. Only packets
+                // of the first listener are accepted (RFC 9000, section 7.2).
                 continue;
             }
             if !std::mem::replace(&mut counted, true) {
@@ -358,7 +359,8 @@ impl Handshake {
         events: &mut Vec<SetUpEvent>,
     ) {
         let is_protected = kind == Kind::Handshake;
-        // Only an end that received the ServerHello has these keys.
+        // A packet under handshake keys validates the address: only an end that received the
+        // ServerHello has these keys.
         self.validated |= is_protected;
         let mut reader = Reader(frames);
         while !reader.is_empty() {
@@ -556,7 +558,8 @@ impl Handshake {
         Ok(Complete {
             keys: keys.map_err(|_| Alert::INTERNAL_ERROR)?,
             limit: parameters.limit.max(self.limit),
-            // A peer that follows the protocol acknowledges a packet in every flight.
+            // A peer that follows the protocol acknowledges a packet in every flight, so the
+            // round-trip time is known.
             rtt: (self.rtt).unwrap_or_else(|| now.since(self.began)),
             retried: self.retried,
         })

@@ -170,7 +170,7 @@ pub(crate) struct PacketTemplate {
     /// The receiver of packets under the handshake keys.
     pub(crate) to: Id,
     pub(crate) from: Id,
-    /// The token of a Retry packet, in the connector's initial packets.
+    /// The token from a Retry packet, which the connector's initial packets contain.
     pub(crate) token: Vec<u8>,
 }
 

@@ -21,9 +21,9 @@ pub(crate) struct Parameters {
     pub(crate) side: EndpointSide,
     pub(crate) first: Id,
     pub(crate) connector: Id,
-    /// Zero if the sender is the connector.
+    /// The ID of the listener. Zero if the sender is the connector.
     pub(crate) listener: Id,
-    /// `false` if the sender is the connector.
+    /// `true` if the listener sent a Retry packet. `false` if the sender is the connector.
     pub(crate) retried: bool,
     pub(crate) limit: u64,
 }
@@ -42,8 +42,8 @@ impl Parameters {
         bytes
     }
 
-    /// Parses the parameters of the end of this side. Returns `None` if they are malformed, or do
-    /// not contain this version.
+    /// Parses the transport parameters that the end of this side has sent. Returns `None` if they
+    /// are malformed, or if their list of versions does not contain this version.
     pub(crate) fn decode(bytes: &[u8], side: EndpointSide) -> Option<Self> {
         let mut reader = Reader(bytes);
         let id = |reader: &mut Reader<'_>| Id::try_from(reader.take(8).ok()?).ok();

@@ -271,7 +271,8 @@ impl Tls for PlaintextTls {
 fn put_message(out: &mut Vec<u8>, message: Message, fields: &[&[u8]]) {
     let length: usize = fields.iter().map(|field| 2 + field.len()).sum();
     out.push(message as u8);
-    // Names, parameters and messages together are far below 2^16 bytes.
+    // Names, parameters and messages together have far fewer than 2^16 bytes, so the length fits
+    // its field.
     out.extend_from_slice(&(length as u32).to_be_bytes()[1..]);
     for field in fields {
         put_uint(out, field.len() as u64, 2);

@@ -3,7 +3,7 @@
 use crate::ranges::RangeSet;
 
 /// The maximum number of bytes of handshake messages at one level. A flight with a certificate and
-/// a post-quantum key share has 2,000.
+/// a post-quantum key share has 2,000 bytes.
 pub(crate) const MAX_MESSAGES: usize = 16 << 10;
 
 /// The maximum number of separate pieces that are held. A regular flight has one or two packets,

@@ -9,7 +9,7 @@ use crate::{EndpointSide, Time};
 /// (RFC 9000, section 8.1).
 const AMPLIFICATION_FACTOR: u64 = 3;
 
-/// The minimum free space of a datagram for a further packet, in bytes.
+/// The minimum free space of a datagram in which a further packet is appended, in bytes.
 const MIN_PIECE: usize = 64;
 
 impl Handshake {
@@ -19,8 +19,8 @@ impl Handshake {
             || self.sent_bytes + bytes as u64 <= AMPLIFICATION_FACTOR * self.received_bytes
     }
 
-    /// Returns whether this many bytes of a train may be sent: no more than were received, until
-    /// the address is validated.
+    /// Returns whether this many bytes of a train may be sent. Until the address is validated, the
+    /// train may have at most as many bytes as were received from the address.
     pub(crate) fn may_send_train(&self, bytes: usize) -> bool {
         let train_bytes = self.train_bytes + bytes as u64;
         self.validated || (train_bytes <= self.received_bytes && self.may_send(bytes))
@@ -36,8 +36,8 @@ impl Handshake {
         loop {
             let mut frames = Vec::new();
             if let (Some(level), Space::Handshake) = (&self.handshake, space) {
-                // The connector acknowledges packets under the handshake keys, the listener initial
-                // packets.
+                // A flight acknowledges packets of the level that the peer used last: handshake
+                // packets at the connector, initial packets at the listener.
                 let answered = match self.side {
                     EndpointSide::Connector => level,
                     EndpointSide::Listener => &self.initial,
@@ -98,7 +98,7 @@ impl Handshake {
             EndpointSide::Connector => (&mut self.initial, Kind::Train),
             EndpointSide::Listener => (self.handshake.as_mut()?, Kind::Handshake),
         };
-        // The overhead of a packet without a token.
+        // This is the overhead of a packet without a token.
         let overhead = self.template.overhead(Space::Handshake);
         put_padding(
             frames,
@@ -128,7 +128,7 @@ impl Handshake {
     }
 
     /// Appends a packet that closes the connection with this code. Returns its length, or `None` if
-    /// it may not be sent.
+    /// the packet may not be sent.
     pub(crate) fn put_close(&mut self, now: Time, out: &mut Vec<u8>, code: u64) -> Option<usize> {
         let start = out.len();
         let mut frames = Vec::new();

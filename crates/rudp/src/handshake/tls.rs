@@ -1,7 +1,7 @@
 //! The interface to a TLS 1.3 library.
 //!
 //! Packets carry the handshake messages instead of TLS records, as in QUIC (RFC 9001, section 4).
-//! The caller implements this trait with its TLS library. The protocol does not depend on one.
+//! The caller implements [`Tls`] with its TLS library, so the protocol does not depend on one.
 
 use zeroize::Zeroizing;
 
@@ -10,7 +10,7 @@ use crate::{Cipher, EndpointSide};
 /// The size of the authentication tag of handshake packets, in bytes.
 pub const TAG_BYTES: usize = 16;
 
-/// The label under which both ends export the secret of the data packets (RFC 8446, section 7.5).
+/// The label with which both ends export the secret of the data packets (RFC 8446, section 7.5).
 pub const EXPORTER_LABEL: &[u8] = b"EXPORTER-transpute-rudp";
 
 /// A TLS alert description (RFC 8446, section 6), such as 40 for `handshake_failure`.
@@ -22,7 +22,7 @@ impl Alert {
     pub const DECODE_ERROR: Self = Self(50);
     /// Transport parameters are missing or contradict the packets.
     pub const ILLEGAL_PARAMETER: Self = Self(47);
-    /// This end failed.
+    /// An internal error of this end.
     pub const INTERNAL_ERROR: Self = Self(80);
 }
 
@@ -77,11 +77,11 @@ pub type BeginTls<'a> = dyn FnMut(&[u8]) -> Option<Box<dyn Tls>> + 'a;
 /// One end of a TLS 1.3 handshake with the extension of QUIC for transport parameters (RFC 9001,
 /// section 8.2).
 pub trait Tls: Send {
-    /// Appends handshake messages of the current level to `out`. Returns the handshake keys once:
-    /// messages written after that belong to the handshake level.
+    /// Appends handshake messages of the current level to `out`. Returns the handshake keys once,
+    /// when they become available: messages written after that belong to the handshake level.
     fn write(&mut self, out: &mut Vec<u8>) -> Option<HandshakeKeys>;
 
-    /// Reads the next bytes of the peer's messages, each byte once and in order.
+    /// Reads the next bytes of the peer's messages. The caller passes each byte once and in order.
     ///
     /// # Errors
     /// Returns the alert to send to the peer.

@@ -9,8 +9,8 @@ use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use super::packet::Id;
 use crate::Time;
 
-/// The time for which a token is valid: a round trip of any path, and the repetitions of a lost
-/// packet.
+/// The time for which a token is valid. It covers a round trip of any path and the repetitions of a
+/// lost packet.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(10);
 
 /// The size of the nonce, in bytes.
@@ -28,7 +28,7 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// Returns `None` if the library fails.
+    /// Creates the state for `key`. Returns `None` if the cryptographic library fails.
     pub(crate) fn new(key: &[u8; 16]) -> Option<Self> {
         let key = LessSafeKey::new(UnboundKey::new(&AES_128_GCM, key).ok()?);
         Some(Self { key, made: 0 })

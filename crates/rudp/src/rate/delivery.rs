@@ -13,17 +13,17 @@ use crate::Time;
 /// The state to keep with each packet until it is acknowledged or lost.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SentState {
-    /// Bytes delivered before it was sent.
+    /// Bytes delivered before this packet was sent.
     delivered: u64,
-    /// The time at which the last of them was acknowledged.
+    /// The time at which the last of these bytes was acknowledged.
     delivered_at: Time,
     /// The time at which the first packet of the sampled flight was sent.
     first_sent_at: Time,
-    /// Bytes sent before that packet.
+    /// Bytes sent before the first packet of the sampled flight.
     first_sent: u64,
     /// Bytes sent before this packet.
     sent: u64,
-    /// The time at which it was sent.
+    /// The time at which this packet was sent.
     sent_at: Time,
     app_limited: bool,
 }
@@ -31,7 +31,7 @@ pub struct SentState {
 /// The connection's measurements of the round-trip time.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RttView {
-    /// The sample of this acknowledgement, if it has one.
+    /// The round-trip time that the current acknowledgement shows, if any.
     pub latest: Option<Duration>,
     /// The smoothed value, or zero if it is not known.
     pub smoothed: Duration,
@@ -48,9 +48,9 @@ pub struct DeliverySample {
     /// Bytes sent per second over the same packets, including lost ones. Zero if they were sent at
     /// one time.
     pub send_rate: u64,
-    /// The sender was limited by the application: the path may be faster.
+    /// `true` if the application limited the sender during the sample: the path may be faster.
     pub app_limited: bool,
-    /// The duration of the sample.
+    /// The time over which the rate is computed.
     pub interval: Duration,
     /// Bytes acknowledged in that time.
     pub delivered: u64,
@@ -58,7 +58,7 @@ pub struct DeliverySample {
     pub prior_delivered: u64,
     /// The time at which the newest acknowledged packet was sent.
     pub sent_at: Time,
-    /// Bytes sent before it.
+    /// Bytes sent before the newest acknowledged packet.
     pub sent: u64,
     /// The time at which the first packet of the sampled flight was sent.
     pub sent_from: Time,
@@ -79,8 +79,8 @@ pub struct DeliverySampler {
     /// The number of delivered bytes until which samples are limited by the application, or zero if
     /// they are not.
     app_limited_until: u64,
-    /// The delivered bytes at the end of the round. It ends when a packet is acknowledged that was
-    /// sent after as many bytes were delivered.
+    /// The number of delivered bytes that ends the round. The round ends when a packet is
+    /// acknowledged that was sent after this number of bytes was delivered.
     round_end: u64,
     /// The newest packet of the current acknowledgement.
     newest: Option<SentState>,
@@ -189,7 +189,7 @@ impl DeliverySampler {
         let interval = send_time.max(ack_time);
         let delivered = self.delivered - newest.delivered;
         // An interval shorter than a round trip comes from bunched acknowledgements, or from
-        // packets declared lost long ago.
+        // packets declared lost long ago. So its rate is not used.
         let trusted = interval >= rtt.min && !interval.is_zero();
         feedback.delivery = Some(DeliverySample {
             rate: if trusted {

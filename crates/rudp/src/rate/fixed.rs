@@ -5,8 +5,7 @@ use std::time::Duration;
 use super::{ControllerSettings, Feedback, RateController, Snapshot, bytes_in};
 use crate::Time;
 
-/// The time by which an acknowledgement may exceed the round-trip time before the window limits the
-/// sender.
+/// The delay of acknowledgements that the window allows for, in addition to the round-trip time.
 const MAX_ACK_LATENESS: Duration = Duration::from_millis(25);
 
 /// The round-trip time that is assumed before it is known.

@@ -1,7 +1,7 @@
 //! The loss floor: the random loss of a path, which occurs at any rate.
 
-/// The memory of the estimate, in packets: older ones are forgotten exponentially. Chosen: half a
-/// second at 700 Mbit/s.
+/// The memory of the estimate, in packets: older packets are forgotten exponentially. Chosen: half
+/// a second at 700 Mbit/s.
 const MEMORY_PACKETS: f64 = 30_000.0;
 
 /// The maximum floor, as a share of packets. Chosen: the sending rate is at most twice the delivery
@@ -9,13 +9,13 @@ const MEMORY_PACKETS: f64 = 30_000.0;
 const MAX_FLOOR: f64 = 0.5;
 
 /// The weight of the prior, in packets without loss. Chosen: the first lost packet of a connection
-/// counts for 0.5 % at most.
+/// raises the estimate to at most 0.5 %.
 const PRIOR_PACKETS: f64 = 200.0;
 
 /// Estimates the share of packets that are lost while no queue is full.
 ///
-/// Its input are intervals of a transfer without signs of congestion. It remembers the last tens of
-/// thousands of packets.
+/// It observes intervals of a transfer without signs of congestion, and remembers about the last
+/// 30,000 packets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LossFloor {
     lost: f64,
@@ -28,7 +28,7 @@ impl LossFloor {
         (self.lost / (self.total + PRIOR_PACKETS)).min(MAX_FLOOR)
     }
 
-    /// Adds an interval without congestion.
+    /// Adds the packets of an interval without congestion: `lost` of `total` were lost.
     pub(super) fn observe(&mut self, lost: u64, total: u64) {
         let keep = 1.0 - (total as f64 / MEMORY_PACKETS).min(1.0);
         self.lost = self.lost * keep + lost as f64;

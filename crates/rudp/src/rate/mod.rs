@@ -39,7 +39,8 @@ pub trait RateController: Send + fmt::Debug {
 
     /// Records that a packet which counts as in flight is sent. `in_flight` includes it.
     ///
-    /// `app_limited`: the application has nothing more to send, so that the path could carry more.
+    /// `app_limited` is true if the application has nothing more to send, so that the path could
+    /// carry more.
     fn on_sent(&mut self, now: Time, bytes: u64, in_flight: u64, app_limited: bool);
 
     /// Processes an acknowledgement, or losses that were detected without one.
@@ -91,14 +92,15 @@ pub struct Feedback {
     pub link_capacity: Option<u64>,
     /// Bytes that remain in flight.
     pub in_flight: u64,
-    /// This is the first acknowledgement of a packet that was sent after the last round began.
+    /// `true` if a new round begins: this is the first acknowledgement of a packet that was sent
+    /// after the last round began.
     pub round_start: bool,
 }
 
 /// The state of a controller, for statistics and plots.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Snapshot {
-    /// The name of the state.
+    /// The name of the state that the controller is in.
     pub state: &'static str,
     /// The estimated rate of the bottleneck, in bytes per second.
     pub bandwidth: u64,
@@ -214,14 +216,14 @@ fn names() -> String {
         .join(", ")
 }
 
-/// Returns the number of bytes that a rate moves in this time. Saturates.
+/// Returns the number of bytes that are sent in `time` at `rate` bytes per second. Saturates.
 pub(crate) fn bytes_in(rate: u64, time: Duration) -> u64 {
     let bytes = u128::from(rate).saturating_mul(time.as_nanos()) / 1_000_000_000;
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// Returns the rate that moves these bytes in this time. Saturates; a zero time counts as a
-/// nanosecond.
+/// Returns the rate in bytes per second at which `bytes` are sent in `time`. Saturates; a zero time
+/// is taken as one nanosecond.
 pub(crate) fn rate_of(bytes: u64, time: Duration) -> u64 {
     let rate = u128::from(bytes) * 1_000_000_000 / time.as_nanos().max(1);
     u64::try_from(rate).unwrap_or(u64::MAX)

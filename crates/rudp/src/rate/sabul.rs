@@ -3,9 +3,9 @@
 //! After Y. Gu, R. Grossman, *UDT: UDP-based data transfer for high-speed wide area networks*,
 //! Computer Networks 51 (7), 2007, and draft-gg-udt-03, sections 3.6 and 5.2 (decreasing AIMD). The
 //! rate increases once per 10 ms without loss, by an amount that depends on the decade of the spare
-//! capacity. It decreases by an eighth at once on the first loss after the last decrease. In the
-//! same epoch it decreases up to five more times, at random. As in the original, random loss keeps
-//! the rate low.
+//! capacity. At the first loss after the last decrease, the time between packets grows by an eighth
+//! at once. In the same epoch it grows up to five more times, at random. As in the original, random
+//! loss keeps the rate low.
 
 use std::time::Duration;
 
@@ -52,13 +52,13 @@ pub struct Sabul {
     capacity_known: bool,
     last_rate_control: Option<Time>,
     loss_since_rate_control: bool,
-    /// The period before the last decrease.
+    /// The time between packets before the last decrease of the rate, in nanoseconds.
     last_decrease_period: f64,
     /// Bytes sent.
     sent: u64,
     /// Bytes whose outcome is known.
     resolved: u64,
-    /// The bytes sent until the last decrease: losses after it start a new epoch.
+    /// The number of bytes sent until the last decrease. A loss of later bytes starts a new epoch.
     epoch_end: u64,
     naks: u64,
     average_naks: f64,
@@ -112,8 +112,7 @@ impl Sabul {
     }
 
     fn set_period(&mut self, period: f64) {
-        // The limits are 1,000 packets per ms and, as the sender's clock allows, one packet per
-        // SYN.
+        // The limits are 1,000 packets per millisecond and one packet per second.
         self.period = period.clamp(1000.0, SYN.as_nanos() as f64 * 100.0);
     }
 

@@ -11,7 +11,7 @@ const TRAIN: usize = 128;
 const BYTES: u64 = 1500;
 const MBIT: f64 = 125_000.0;
 
-/// Conditions of a train besides the rate of the path.
+/// The conditions under which a train is sent, except the rate of the path.
 #[derive(Clone, Copy, Default)]
 struct Conditions {
     /// The granularity of arrival times, as with interrupt coalescing, in nanoseconds.
@@ -21,9 +21,10 @@ struct Conditions {
     jitter_ms: f64,
     loss: f64,
     reorder: f64,
-    /// The sender's rate in Mbit/s. Zero: all packets are sent at once.
+    /// The sender's rate in Mbit/s. Zero means that all packets are sent at once.
     sender_mbit: f64,
-    /// The size of the queue before the bottleneck, in bytes. Zero: larger than the train.
+    /// The size of the queue before the bottleneck, in bytes. Zero means that the queue is larger
+    /// than the train.
     queue: u64,
 }
 

@@ -171,7 +171,7 @@ fn a_block_without_loss_is_not_decoded() {
     let (outcome, recovered) = transmit(&mut store, 0, &data, &symbols, &[], false);
     assert_eq!(outcome, Some(SymbolOutcome::Complete));
     assert!(recovered.is_empty());
-    // Late packets and duplicates of it do not start a new block.
+    // Late packets and duplicates of the block's packets do not start a new block.
     assert_eq!(
         store.insert_data(0, 3, &data[3], |_, _| {}),
         Ok(SymbolOutcome::Ignored)

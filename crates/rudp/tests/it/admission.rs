@@ -138,7 +138,8 @@ fn a_retry_costs_one_round_trip() {
     let established = link.seen[0].established.expect("established");
     assert_eq!(established, Time::ZERO + 2 * RTT);
     assert_eq!(link.listener.sessions, 1);
-    // Two packets in each of three copies.
+    // Each of three copies of the first flight has two packets, and each packet causes a Retry
+    // packet.
     assert_eq!(retries, 6);
     assert_eq!(
         listener_trains, 0,
@@ -222,7 +223,7 @@ fn retry_packets_count_once() {
         other_connection[3] ^= 1;
         link.inject(forged(RETRY, VERSION, &other_connection, &[1; 36]));
         if limits != BUSY {
-            // Injected before the listener's first packet.
+            // The packet is injected before the listener's first packet arrives.
             link.run(RTT / 2 - 2 * MS, &mut |_| true);
             link.inject(forged(RETRY, VERSION, answered, &[2; 36]));
         }
@@ -377,7 +378,8 @@ fn flood(limits: AcceptLimits, max_sessions: u64) {
 
 #[test]
 fn a_flood_of_first_packets_costs_bounded_memory_and_signatures() {
-    // Half of the maximum number of handshakes, none of which ends, and the legitimate one.
+    // Half of the maximum number of handshakes start, and none of them ends. The legitimate
+    // connector adds one.
     flood(AcceptLimits::default(), 64 + 1);
 }
 
@@ -388,7 +390,8 @@ fn a_flood_of_first_packets_costs_bounded_signatures_per_second() {
         signatures: 50,
         ..AcceptLimits::default()
     };
-    // A burst of one second, three seconds of signatures, and the legitimate connector.
+    // Signatures are made for a burst of one second, for three seconds, and for the legitimate
+    // connector.
     flood(limits, 50 * 4 + 1);
 }
 

@@ -28,7 +28,8 @@ fn transfer(setup: &Setup) -> Outcome {
     outcome
 }
 
-/// Runs one case with several seeds and returns the median ratio to the limit.
+/// Runs one case with several seeds. Returns the median ratio of the transfer time to the physical
+/// limit.
 fn cell(rtt: f64, loss: f64, bytes: u64, queue: f64, prior: bool) -> f64 {
     let mut ratios = Vec::new();
     let mut overheads = Vec::new();
@@ -51,7 +52,8 @@ fn cell(rtt: f64, loss: f64, bytes: u64, queue: f64, prior: bool) -> f64 {
     ratios.sort_by(f64::total_cmp);
     overheads.sort_by(f64::total_cmp);
     let extra = overheads[overheads.len() / 2];
-    // A train of 32 packets without loss does not show that the path loses none.
+    // A train of 32 packets without loss does not prove that the path loses none, so some parity is
+    // allowed.
     assert!(
         extra <= 0.04,
         "{extra} more than four times the loss of {loss}:{line}"

@@ -80,8 +80,8 @@ fn a_handshake_completes_under_bursts_of_loss() {
     survives(&path, 0.0, 100);
 }
 
-/// Copies of flights avoid timeouts, which take at least 333 ms. A handshake that takes at most
-/// three times 10 ms longer than one and a half round trips has lost no flight.
+/// Copies of flights avoid timeouts, which take at least 333 ms. A handshake lost no whole flight
+/// if it took at most 30 ms longer than one and a half round trips.
 #[test]
 fn two_percent_loss_causes_no_timeout() {
     const HANDSHAKES: u64 = 20_000;
@@ -177,7 +177,7 @@ fn both_trains_are_reported_within_a_round_trip() {
     }
 }
 
-/// The train counts even if a packet of the connector's first messages was lost.
+/// A train is used even if a packet of the connector's first messages was lost.
 #[test]
 fn a_train_counts_even_if_a_first_message_was_lost() {
     for lost in [0, 1] {
@@ -274,7 +274,7 @@ fn early_data_from_an_unvalidated_address_are_dropped() {
     assert!(link.accepted().stats().ignored_foreign > 10);
 }
 
-/// The kept data are bounded, for one connection and for all of them.
+/// The early data are bounded, both for one connection and for all connections together.
 #[test]
 fn early_data_are_bounded() {
     let limits = AcceptLimits {
@@ -402,14 +402,14 @@ fn wrong_transport_parameters_are_rejected() {
         Some(ClosedReason::HandshakeFailed(illegal)),
         Some(ClosedReason::RefusedByPeer(illegal)),
     );
-    // The first ID, the connector's own ID, and the version.
+    // Changes a byte of the first ID, of the connector's own ID, or of the version.
     for at in (0..16).chain([23]) {
         let listener = Listener::new(RudpConfig::default(), true, 1000);
         let closed = failing(connector_with(|_| {}, Some(at)), listener, 2 * RTT + 2 * MS);
         assert_eq!(closed, [there, here], "byte {at} of the connector's");
     }
-    // The first ID, the connector's, the listener's own, the flag of a Retry packet, and the
-    // version.
+    // Changes a byte of the first ID, of the connector's own ID, of the listener's own ID, of the
+    // flag for a Retry packet, or of the version.
     for at in (0..25).chain([32]) {
         let mut listener = Listener::new(RudpConfig::default(), true, 1000);
         listener.wrong_parameter = Some(at);

@@ -56,7 +56,7 @@ fn a_transfer_continues_from_another_port() {
     }
 }
 
-/// Nothing is known about the new path.
+/// After a migration, all estimates restart, because nothing is known about the new path.
 #[test]
 fn estimates_restart_after_a_migration() {
     let mut link = established();
@@ -136,7 +136,7 @@ fn a_copied_packet_causes_no_migration() {
     }
 }
 
-/// The smallest possible packets, from an address without a peer.
+/// The smallest possible packets arrive from an address at which there is no peer.
 #[test]
 fn an_unknown_address_gets_few_challenges() {
     let mut link = established();

@@ -32,7 +32,7 @@ pub(crate) struct Setup {
     pub(crate) down: PathConfig,
     /// The probability that a bit of a packet is flipped.
     pub(crate) corrupt: f64,
-    /// The MTU from a time on, in bytes of UDP payload, for both directions.
+    /// The path MTU from each of these times on, in bytes of UDP payload, for both directions.
     pub(crate) mtu: Vec<(Duration, usize)>,
     pub(crate) up_bytes: u64,
     pub(crate) down_bytes: u64,
@@ -172,7 +172,7 @@ pub(crate) struct Outcome {
     pub(crate) connector: End,
     pub(crate) listener: End,
     pub(crate) now: Time,
-    /// The time limit was reached.
+    /// `true` if the time limit was reached.
     pub(crate) hung: bool,
     /// The share of the connector's datagrams that was lost by the path or by the listener's
     /// socket.
@@ -443,7 +443,7 @@ pub(crate) fn run(setup: &Setup) -> Outcome {
     let (mut sent, mut taken) = ([0u64; 2], [0u64; 2]);
     let mut ahead = 0;
     loop {
-        // Arrivals: direction 0 leads to end 1.
+        // Handles arrivals. Packets in direction 0 arrive at end 1.
         for (index, direction) in directions.iter_mut().enumerate() {
             while let Some(Packet(mut bytes)) = direction.path.dequeue(now.as_nanos()) {
                 let (chance, place) = (direction.chance(), direction.chance());

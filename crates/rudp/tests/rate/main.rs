@@ -385,6 +385,6 @@ fn sabul_is_slowed_by_random_loss() {
     sim.run(60.0);
     println!("{}", sim.curves(20));
     let used = sim.flows[0].mbit(20.0, 60.0);
-    // Derived: about 11 Mbit/s once every round trip has a loss.
+    // The expected rate is about 11 Mbit/s once every round trip has a loss.
     assert!((5.0..18.0).contains(&used), "{used}");
 }

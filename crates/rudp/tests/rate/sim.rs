@@ -21,7 +21,7 @@ const ACK_PACKETS: usize = 32;
 /// The maximum transmission time of a burst.
 const MAX_BURST: Duration = Duration::from_micros(500);
 
-/// The interval of the tables.
+/// The length of the bins in which arrivals are counted.
 pub(crate) const BIN: Duration = Duration::from_millis(100);
 
 static ZEROS: [u8; PACKET as usize] = [0; PACKET as usize];

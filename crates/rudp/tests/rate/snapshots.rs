@@ -14,8 +14,8 @@ use transpute_rudp::rate::ControllerKind;
 use super::sim::Sim;
 use super::{MBIT, flow, path, seeded, unknown};
 
-/// The rate of the path. The fixed controller gets it as its setting, and SABUL derives it from
-/// packet pairs.
+/// The rate of the path, in Mbit/s. The fixed controller gets it as its setting, and SABUL derives
+/// it from packet pairs.
 const RATE_MBIT: f64 = 100.0;
 const RTT_MS: f64 = 50.0;
 

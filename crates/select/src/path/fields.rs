@@ -1,5 +1,5 @@
-//! The JSON of an estimate: times in seconds, rates in bits per second. Users and peers write it,
-//! so its numbers may be anything.
+//! The JSON format of an estimate: times in seconds, rates in bits per second. Users and peers
+//! write it, so all numbers must be checked.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ impl Fields {
         self.kernel.validate()
     }
 
-    /// Returns the estimate of fields that are valid.
+    /// Converts fields that were checked to an estimate.
     pub(super) fn into_estimate(self) -> PathEstimate {
         let time = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(MAX_RTT);
         PathEstimate {
@@ -122,7 +122,7 @@ impl From<Direction> for DirectionEstimate {
             known: KnownDirection {
                 rate: rate.map(|rate| Bandwidth::from_bits_per_second(rate.bits_per_second)),
                 loss: direction.loss.and_then(|it| Loss::new(it.lost, it.sent)),
-                // The JSON may have a fraction, which is truncated.
+                // A fraction of a byte, which JSON allows, is truncated.
                 queue_bytes: direction.queue_bytes.map(|bytes| bytes as u64),
             },
             rate_error: rate.map_or(0.0, |rate| rate.relative_error),
@@ -172,7 +172,7 @@ pub(super) fn check_direction(
     check("queue_bytes", queue_bytes, (0.0, 1e15), "0 to 1e15 bytes")
 }
 
-/// Checks a number, if it is present.
+/// Checks a number if it is present.
 pub(super) fn check(
     field: &'static str,
     value: Option<f64>,

@@ -1,5 +1,5 @@
-//! The application's interface to a connection: calls for runs, their inputs and settings, and the
-//! end.
+//! The application's interface to a connection: calling for runs, providing inputs, changing
+//! settings, cancelling, and closing.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::{
     session::Core,
 };
 
-/// Maximum number of bytes of answers of a single run that wait for the link. Above it, no input is
-/// read: the peer does not read, and more answers would only grow the queue.
+/// [`ConnectionConfig::queue`] of a connection for one run: maximum number of bytes of answers that
+/// wait to be sent. At this limit, the peer does not read, so this side stops reading too.
 const SINGLE_QUEUE: u64 = 1 << 20;
 
-/// A request of the application: a run in one of the two roles.
+/// A call for a run: the application's request to execute a circuit in one of the two roles.
 pub struct Call {
     /// The compiled circuit.
     pub program: Arc<Program>,
@@ -26,12 +26,14 @@ pub struct Call {
     /// The settings. [`Config::table_lead`] and [`Config::threads`] have an effect in a [connection
     /// for one run](SessionConnection::single) only.
     pub config: Config,
-    /// This side's inputs; `None` for a run that is only prepared.
+    /// This side's inputs. With `None`, the run is prepared, and
+    /// [`provide`](SessionConnection::provide) sets the inputs later.
     pub inputs: Option<Box<dyn Inputs>>,
 }
 
 impl Call {
-    /// Makes a request for a run that is only prepared.
+    /// Creates a call without inputs. Unless [`with_inputs`](Self::with_inputs) adds them, the run
+    /// is prepared.
     #[must_use]
     pub fn new(program: Arc<Program>, split: InputSplit, config: Config) -> Self {
         Self {
@@ -51,12 +53,13 @@ impl Call {
 }
 
 impl SessionConnection {
-    /// Opens a connection for one run and calls for it.
+    /// Opens a connection for one run and calls for the run.
     ///
-    /// The run makes its own oblivious transfers, by its settings and [`set_path`](Self::set_path).
-    /// Its tables may precede labels by [`Config::table_lead`], if the peer accepts as much.
-    /// `spawner` starts the threads of [`Config::threads`]. If the settings are not valid, the run
-    /// ends with an event.
+    /// The connection has no random-OT pool. The settings and [`set_path`](Self::set_path)
+    /// determine the oblivious transfers of the run. The flow-control window is
+    /// [`Config::table_lead`], or the peer's window if that is smaller. `spawner` starts the
+    /// threads of [`Config::threads`]. If the settings are not valid, the run ends with
+    /// [`SessionEvent::Ended`](crate::SessionEvent::Ended).
     ///
     /// # Errors
     /// See [`call`](Self::call).
@@ -99,11 +102,12 @@ impl SessionConnection {
         Ok((connection, run))
     }
 
-    /// Calls for a run. The peer's call with the same number in the other role is its other side.
-    /// If the settings are not valid, the run ends with an event on both sides.
+    /// Calls for a run in `role`. It pairs with the peer's call that has the same number in the
+    /// other role. If the settings are not valid, the run ends on both sides with
+    /// [`SessionEvent::Ended`](crate::SessionEvent::Ended).
     ///
     /// # Errors
-    /// [`SessionError::Closed`] if the connection is closing or has no number left.
+    /// [`SessionError::Closed`] if the connection is closing or all 2^31 - 1 run numbers are used.
     pub fn call(&mut self, role: Role, call: Call) -> Result<RunId, SessionError> {
         self.check_may_call(role)?;
         let side = self.side(role);
@@ -117,7 +121,8 @@ impl SessionConnection {
         Ok(RunId::new(role, number))
     }
 
-    /// Declines the next run of the peer in this role.
+    /// Declines the peer's next run in which this side would have `role`. This takes the place of a
+    /// call for that run.
     ///
     /// # Errors
     /// See [`call`](Self::call).
@@ -129,7 +134,7 @@ impl SessionConnection {
         self.start_waiting(role)
     }
 
-    /// Gives a prepared run its inputs.
+    /// Sets this side's inputs of a prepared run.
     ///
     /// # Errors
     /// Errors that end the connection.
@@ -152,8 +157,8 @@ impl SessionConnection {
         self.settle_run(run, done)
     }
 
-    /// Plans the transfers of a run for a path that is known now, if the run makes its own
-    /// transfers by [`OtChoice::Auto`]. It has no effect after the first [`poll`](Self::poll).
+    /// Plans the oblivious transfers of a run again, for `path`. This has an effect only before the
+    /// first [`poll`](Self::poll), with [`OtChoice::Auto`], and without a random-OT pool.
     ///
     /// # Errors
     /// Errors that end the connection.
@@ -168,8 +173,8 @@ impl SessionConnection {
         self.settle_run(run, done)
     }
 
-    /// Prefers a garbling scheme in a run, for a path that is known now. It has no effect if the
-    /// scheme is not allowed, or after the first [`poll`](Self::poll).
+    /// Makes `scheme` the preferred garbling scheme of a run. This has no effect if the run does
+    /// not allow the scheme, or after the first [`poll`](Self::poll).
     ///
     /// # Errors
     /// Errors that end the connection.
@@ -180,7 +185,7 @@ impl SessionConnection {
         self.settle_run(run, done)
     }
 
-    /// Cancels a run. The peer is informed, and other runs continue.
+    /// Cancels a run and informs the peer. Other runs continue.
     pub fn cancel(&mut self, run: RunId) {
         let side = self.side(run.role());
         match side.get(run.number) {
@@ -193,7 +198,7 @@ impl SessionConnection {
         }
     }
 
-    /// Makes no further calls. The connection ends when all runs have ended.
+    /// Rejects further calls of this side. The connection ends when all runs have ended.
     pub fn close(&mut self) {
         self.is_closing = true;
     }

@@ -1,4 +1,4 @@
-//! The events of a connection.
+//! The identifiers, events and reports of the runs of a connection.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::{
     SessionError, Traffic,
 };
 
-/// One run of a connection, as this side sees it.
+/// The identifier of a run on this side of a connection: this side's role and a number.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct RunId {
     pub(super) garbles: bool,
@@ -28,7 +28,7 @@ impl RunId {
         }
     }
 
-    /// Returns the number of the run among those of its role, from 1.
+    /// Returns the number of the run, from 1, among the runs in which this side has the same role.
     #[must_use]
     pub fn number(self) -> u32 {
         self.number
@@ -47,7 +47,7 @@ impl RunId {
     }
 }
 
-/// Bit in the tag of a frame: its sender garbles.
+/// Bit in the tag of a frame that is set if the sender of the frame garbles in the run.
 pub(super) const GARBLES: u32 = 1 << 31;
 
 impl fmt::Display for RunId {
@@ -62,16 +62,17 @@ impl fmt::Display for RunId {
 pub enum SessionEvent {
     /// The peer's opening has arrived.
     Opened,
-    /// The peer has started a run that this side has not called for, and waits. `None` if the peer
-    /// has cancelled it already.
+    /// The peer has started a run that this side has not called for, with this proposal. The run
+    /// waits for this side's call. `None` if the peer has already ended the run.
     Called(RunId, Option<Proposal>),
     /// A run has reached a milestone.
     Reached(RunId, Milestone),
-    /// A run has an output. It is final when the run has ended without an error.
+    /// A run has an output for this party. The output is final when the run has ended without an
+    /// error.
     Output(RunId, Output),
     /// All tables of a prepared run are transferred.
     Prepared(RunId),
-    /// A run has ended. No further event refers to it.
+    /// A run has ended, with its report or its error. No further event refers to the run.
     Ended(RunId, Result<RunReport, SessionError>),
 }
 
@@ -81,7 +82,7 @@ pub enum Decline {
     /// This field of the proposal is not acceptable. The peer receives
     /// [`SessionError::RefusedByPeer`].
     Field(Field),
-    /// Another reason. The peer receives [`SessionError::PeerAborted`].
+    /// The run is declined for another reason. The peer receives [`SessionError::PeerAborted`].
     Reason(AbortReason),
 }
 
@@ -105,20 +106,23 @@ impl Decline {
     }
 }
 
-/// The report of a run.
+/// The report of a run that ended without an error.
 #[derive(Clone, Copy, Debug)]
 pub struct RunReport {
-    /// Payload bytes by purpose.
+    /// Number of payload bytes by purpose.
     pub traffic: Traffic,
-    /// Bytes of sent frames, with headers. Extensions of the random-OT pool are not counted.
+    /// Number of bytes of sent frames of the run, with headers. Extensions of the random-OT pool
+    /// are not included.
     pub bytes_sent: u64,
-    /// Bytes of received frames, with headers. Extensions of the random-OT pool are not counted.
+    /// Number of bytes of received frames of the run, with headers. Extensions of the random-OT
+    /// pool are not included.
     pub bytes_received: u64,
-    /// The kind of oblivious transfer in use.
+    /// The kind of oblivious transfer that both sides agreed on.
     pub ot: OtPlan,
-    /// The public-key oblivious transfer below the extension.
+    /// The public-key scheme of base oblivious transfer.
     pub base_ot: BaseOt,
-    /// The plan of this party and its reason, if it predicted times.
+    /// The oblivious-transfer plan that this party chose by predicted times. `None` if it predicted
+    /// no times. The agreed plan, in `ot`, can differ.
     pub planned: Option<Planned>,
     /// The garbling scheme that both sides agreed on.
     pub scheme: Scheme,

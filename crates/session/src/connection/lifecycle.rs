@@ -1,4 +1,4 @@
-//! Start and end of the runs of a connection.
+//! The start and end of the runs of a connection.
 
 use super::{
     Call, RunId, RunReport, SessionConnection, SessionEvent,
@@ -16,11 +16,12 @@ use crate::{
     terms::{RunTerms, total_choices},
 };
 
-/// Code of an `Abort` that only confirms that the peer's last frame has arrived.
+/// Code of an `Abort` frame without a reason. Such a frame only ends this direction of a run that
+/// the peer has already ended.
 const HEARD: u8 = 0;
 
 impl SessionConnection {
-    /// Starts the calls that are due.
+    /// Starts the waiting calls of a role that may start now.
     pub(super) fn start_waiting(&mut self, role: Role) -> Result<(), SessionError> {
         let limits = self.limits(role);
         let mut from = 0;
@@ -33,7 +34,7 @@ impl SessionConnection {
                 return Ok(());
             }
             from = number + 1;
-            // The room for prepared runs is known after the openings.
+            // The limit of prepared runs is known only after both openings.
             let is_prepared = match side.get(number) {
                 Some(Run::Held(held)) => held.is_prepared,
                 _ => false,
@@ -47,7 +48,7 @@ impl SessionConnection {
         }
     }
 
-    /// Starts a run, and delivers the frames that have arrived for it.
+    /// Starts a run, and handles the frames that have arrived for it.
     pub(super) fn start(&mut self, run: RunId, held: Held) -> Result<(), SessionError> {
         let theirs = peer_plan(&held);
         let begun = match held.call {
@@ -69,7 +70,7 @@ impl SessionConnection {
         Ok(())
     }
 
-    /// Makes the session of a run. `theirs` is the plan in the peer's hello, if it has arrived.
+    /// Creates the session of a run. `theirs` is the plan in the peer's hello, if it has arrived.
     fn begin(
         &mut self,
         run: RunId,
@@ -96,8 +97,8 @@ impl SessionConnection {
         if let Some(link) = self.run_link(role, run.number) {
             terms.set_link(link);
         }
-        // Only a connection for one run can have a window above the minimum that every side has
-        // before it knows the peer's.
+        // Only a connection for one run can use a window above `FIRST` before it knows the peer's
+        // window.
         terms.is_eager = role == Role::Garbler
             && self.open.is_single
             && self.agreed.is_none()
@@ -116,8 +117,8 @@ impl SessionConnection {
             &mut self.rng,
         )?;
         if self.open.is_single && !self.is_open_sent {
-            // If the run needs less than the peer's smaller window, the garbler need not start
-            // again.
+            // The window is reduced to what the run needs. If the peer's window is not smaller than
+            // that, the garbler need not start again.
             let needed = session.max_unasked()?.max(FIRST.window);
             self.open.window = lead.min(needed);
             if self.open.window <= FIRST.window {
@@ -142,7 +143,7 @@ impl SessionConnection {
         Ok(Active::new(session, reserved))
     }
 
-    /// Chooses the kind of oblivious transfer for a run.
+    /// Chooses the plan of oblivious transfers for a run.
     fn plan(
         &mut self,
         role: Role,
@@ -188,7 +189,7 @@ impl SessionConnection {
         Ok((OtPlan::Pool, None))
     }
 
-    /// Evaluates the result of a piece of work on a run.
+    /// Handles the result of a piece of work on a run: emits events, and ends the run if it failed.
     pub(super) fn settle_run(
         &mut self,
         run: RunId,
@@ -212,8 +213,8 @@ impl SessionConnection {
         }
     }
 
-    /// Ends a run that is complete in both directions. Returns whether it is. It must end at once,
-    /// because the peer may start another run in its place.
+    /// Ends a run if it is complete in both directions, and returns whether it is. The run must end
+    /// at once, because the peer may then start another run under the limit.
     pub(super) fn end_finished(&mut self, run: RunId) -> bool {
         let active = self.side(run.role()).active(run.number);
         let is_finished = active.is_some_and(|active| active.session.channel().is_finished());
@@ -223,7 +224,7 @@ impl SessionConnection {
         is_finished
     }
 
-    /// Emits the events of a run.
+    /// Emits the new events of a run: milestones, outputs, and the end of its preparation.
     pub(super) fn note(&mut self, run: RunId) {
         let Self {
             garbling,
@@ -252,7 +253,7 @@ impl SessionConnection {
         }
     }
 
-    /// Ends an active run on this side.
+    /// Ends an active run on this side, and emits its `Ended` event.
     pub(super) fn end(&mut self, run: RunId, result: Result<(), SessionError>) {
         let side = self.side(run.role());
         let Some(active) = side.take_active(run.number) else {
@@ -300,7 +301,8 @@ impl SessionConnection {
         self.wake(run.role());
     }
 
-    /// Sends the peer the end of a failed run.
+    /// Queues the last frame of a failed run. `is_received` states whether the peer has ended the
+    /// run.
     pub(super) fn part(&mut self, run: RunId, error: &SessionError, is_received: bool) {
         let frame = match error.farewell() {
             _ if matches!(error, SessionError::Cancelled) => {
@@ -313,7 +315,7 @@ impl SessionConnection {
         self.part_with(run, frame, is_received);
     }
 
-    /// Sends the last frame of a run, with a kind and a code.
+    /// Queues the last frame of a run, with this kind and code.
     pub(super) fn part_with(
         &mut self,
         run: RunId,

@@ -1,8 +1,9 @@
 //! The state machine of a connection: any number of runs on one link.
 //!
-//! Frames in, bytes out. Each run has its own hellos, secrets and transcripts, and its frames carry
-//! the number of the run. Runs share the link, the limits of memory, and a pool of random oblivious
-//! transfers. A connection for one run has no pool. Its run makes its own transfers.
+//! The state machine takes received frames and returns bytes to send. Each run has its own hellos,
+//! secrets and transcripts. Its frames contain the number of the run. All runs share the link, the
+//! limits of memory, and a pool of random oblivious transfers. A connection for one run has no
+//! pool, so the run computes its own transfers.
 
 mod calls;
 mod config;
@@ -41,17 +42,18 @@ use crate::{
     terms::RunLink,
 };
 
-/// Maximum number of bytes of tables that are ready for evaluation. Above it, no input is read.
+/// Maximum number of bytes of received tables that are ready for evaluation. At this limit, this
+/// side stops reading frames.
 const BACKLOG_LIMIT: u64 = 4 << 20;
 
-/// Bytes of the frame that ends a direction, without its header: the tag and two counts.
+/// Length of the payload of a `Close` frame, in bytes: the tag and two counts.
 pub(crate) const CLOSE_LEN: usize = 12;
 
 /// One side of a connection, without I/O.
 ///
 /// Pass received frames to [`handle`](Self::handle), send the output of [`poll`](Self::poll), and
-/// read events with [`next_event`](Self::next_event). An error of either ends the connection. The
-/// failure of a single run is an event.
+/// read events with [`next_event`](Self::next_event). An error of `handle` or `poll` ends the
+/// connection. The failure of a single run is an event.
 pub struct SessionConnection {
     config: ConnectionConfig,
     open: Open,
@@ -60,7 +62,7 @@ pub struct SessionConnection {
     is_open_sent: bool,
     /// Starts the threads of a run.
     spawner: Option<Spawner>,
-    /// Frames to be sent after the opening and before anything else.
+    /// Frames that are sent directly after the opening, before frames of runs.
     control: VecDeque<Vec<u8>>,
     control_bytes: usize,
     garbling: Side,
@@ -70,25 +72,26 @@ pub struct SessionConnection {
     events: VecDeque<SessionEvent>,
     /// The pool for runs in which this side garbles.
     sender: Option<SenderPool>,
-    /// The pool for runs in which this side evaluates: before and after the peer's base-OT message.
+    /// The set-up of the pool for runs in which this side evaluates, until the peer's base-OT
+    /// message has arrived. Then the pool is `receiver`.
     base: Option<AnySender>,
-    /// The peer's base-OT message for a pool that this side does not use was ignored.
+    /// Whether this side, which uses no pool, has ignored the peer's base-OT message for one.
     has_ignored_base: bool,
     receiver: Option<ReceiverPool>,
-    /// Number of direct transfers that this side may still request before the pool exists, if
-    /// neither side demands them.
+    /// Number of direct transfers that this side may still use before the pool exists, in runs in
+    /// which neither side demands direct transfers.
     direct_left: u64,
-    /// The next turn belongs to a run in which this side evaluates.
+    /// Whether the last polled run was one in which this side evaluates. Both roles take turns.
     evaluates_next: bool,
     is_closing: bool,
     close_sent: bool,
-    /// Number of the peer's calls as garbler and as evaluator, when it closed.
+    /// The numbers of the peer's calls as garbler and as evaluator, from its `Close` frame.
     close_received: Option<[u32; 2]>,
 }
 
 impl SessionConnection {
-    /// Opens a connection. `encrypted` states whether the link authenticates and encrypts. Both
-    /// sides must state the same.
+    /// Opens a connection. `encrypted` states whether the link is authenticated and encrypted. Both
+    /// sides must pass the same value.
     #[must_use]
     pub fn new(config: ConnectionConfig, encrypted: bool) -> Self {
         Self::with_rng(config, encrypted, &mut rand::make_rng::<SecretRng>())
@@ -151,7 +154,8 @@ impl SessionConnection {
         side.progress(run.number)
     }
 
-    /// Returns whether frames may be passed to [`handle`](Self::handle) now. If not, poll first.
+    /// Returns whether frames may be passed to [`handle`](Self::handle) now. If not, call
+    /// [`poll`](Self::poll) first, because a memory limit is reached.
     #[must_use]
     pub fn wants_input(&self) -> bool {
         let queued = self.garbling.sum.queued + self.evaluating.sum.queued;
@@ -161,24 +165,25 @@ impl SessionConnection {
             && (backlog < BACKLOG_LIMIT || self.evaluating.ready.is_empty())
     }
 
-    /// Returns whether frames should be passed to [`handle`](Self::handle) during work. That is so
-    /// if this side garbles, or if there are several runs. A single evaluation reads the next frame
-    /// after it has evaluated the last one.
+    /// Returns whether frames should be passed to [`handle`](Self::handle) while
+    /// [`poll`](Self::poll) still has work. This is true if this side garbles, or evaluates in
+    /// several runs. A single evaluation handles the next frame only after it has evaluated the
+    /// last one.
     #[must_use]
     pub fn hears_while_working(&self) -> bool {
         self.garbling.has_runs() || self.evaluating.has_several()
     }
 
-    /// Returns whether the first frames of this direction are still to be sent. The peer waits for
-    /// them.
+    /// Returns whether [`poll`](Self::poll) still has to send the opening or another frame that the
+    /// peer waits for.
     #[must_use]
     pub fn is_opening(&self) -> bool {
         !self.is_open_sent || !self.control.is_empty() || !self.urgent.is_empty()
     }
 
-    /// Waits for the threads of a run, if no other work is left and no frame has arrived. Returns
-    /// whether there is more work now. There are threads only with
-    /// [`Config::threads`](crate::Config::threads) above 1.
+    /// Waits for the threads of a run. Call it when no other work is left and no frame has arrived.
+    /// Returns whether there is more work now. A run has threads only if
+    /// [`Config::threads`](crate::Config::threads) is above 1.
     ///
     /// # Errors
     /// See [`handle`](Self::handle).
@@ -205,7 +210,7 @@ impl SessionConnection {
         Ok(false)
     }
 
-    /// Returns the keep-alive frame, to be sent if the link is idle.
+    /// Returns the keep-alive frame. The driver sends it while the link is idle.
     #[must_use]
     pub fn sign_of_life() -> &'static [u8] {
         &[FrameKind::Alive as u8, 0, 0, 0, 0]
@@ -216,8 +221,8 @@ impl SessionConnection {
         self.events.pop_front()
     }
 
-    /// Returns the last frames to send after an error that ended the connection, if the peer should
-    /// be informed: the opening if it is still to be sent, and the reason.
+    /// Returns the last frames to send after an error that ended the connection: the opening, if it
+    /// was not sent, and the reason. `None` if the peer need not or cannot be informed.
     #[must_use]
     pub fn farewell(&mut self, error: &SessionError) -> Option<Vec<u8>> {
         let (kind, code) = match error.farewell()? {
@@ -229,7 +234,7 @@ impl SessionConnection {
         Some(frames)
     }
 
-    /// Returns the frames for a peer that is rejected: an opening and the reason.
+    /// Returns the frames that reject a peer without a connection: an opening and the reason.
     #[must_use]
     pub fn refusal(encrypted: bool, reason: AbortReason) -> Vec<u8> {
         let mut rng = rand::make_rng::<SecretRng>();
@@ -241,7 +246,8 @@ impl SessionConnection {
     /// Handles a received frame.
     ///
     /// # Errors
-    /// Errors that end the connection. Send [`farewell`](Self::farewell) and close.
+    /// Any error that ends the connection. Send the frames of [`farewell`](Self::farewell), then
+    /// close the link.
     pub fn handle(&mut self, frame: Frame) -> Result<(), SessionError> {
         let Frame { kind, payload } = frame;
         if kind == FrameKind::Alive {
@@ -272,7 +278,7 @@ impl SessionConnection {
         };
         let tag = u32::from_le_bytes(*tag);
         let content = payload.slice(4..);
-        // A sender that garbles addresses the evaluator.
+        // The bit refers to the sender. If the peer garbles, this side evaluates.
         let role = if tag & GARBLES != 0 {
             Role::Evaluator
         } else {
@@ -321,7 +327,7 @@ impl SessionConnection {
             return Ok(Progressed::Worked);
         }
         if may_send && !(self.control.is_empty() && self.urgent.is_empty()) {
-            // A run has failed, or does not wait any more.
+            // During this poll, a run failed or got an urgent frame. The next poll sends it.
             return Ok(Progressed::Worked);
         }
         Ok(if self.close_sent && self.close_received.is_some() {
@@ -331,13 +337,14 @@ impl SessionConnection {
         })
     }
 
-    /// Returns the frame that opens this direction, once.
+    /// Returns the `Open` frame of this side the first time, then `None`.
     fn opening(&mut self) -> Option<Vec<u8>> {
         let is_due = !std::mem::replace(&mut self.is_open_sent, true);
         is_due.then(|| whole_frame(FrameKind::Open, &self.open.encode()))
     }
 
-    /// Returns whether runs may use a pool, as far as this side knows.
+    /// Returns whether runs may use a pool: neither side has a connection for one run, as far as
+    /// this side knows.
     fn has_pool(&self) -> bool {
         let is_refused = (self.agreed.as_ref()).is_some_and(|agreed| agreed.theirs.is_single);
         !self.open.is_single && !is_refused
@@ -350,7 +357,7 @@ impl SessionConnection {
         }
     }
 
-    /// Returns the limits of runs in which this side has a role.
+    /// Returns the limits of the runs in which this side has `role`.
     fn limits(&self, role: Role) -> Limits {
         let limits = match &self.agreed {
             Some(agreed) => agreed.limits,
@@ -377,7 +384,8 @@ impl SessionConnection {
         self.control(whole_frame(kind, &payload));
     }
 
-    /// Returns the binding of a run to the connection and its window, if both are known.
+    /// Returns the properties of a run that both openings determine. `None` until the peer's
+    /// opening has arrived.
     fn run_link(&self, role: Role, number: u32) -> Option<RunLink> {
         let agreed = self.agreed.as_ref()?;
         let (garbler, evaluator) = match role {
@@ -387,7 +395,7 @@ impl SessionConnection {
         Some(agreed.run_link(garbler, evaluator, number))
     }
 
-    /// Starts the pool for runs in which this side garbles.
+    /// Starts to set up the pool for runs in which this side garbles.
     fn set_up_sender(&mut self) {
         let (pool, message) = SenderPool::start(self.open.base_ot, &self.open.nonce, &mut self.rng);
         self.control_frame(true, FrameKind::OtSetup, &message);
@@ -403,7 +411,7 @@ impl SessionConnection {
             self.sender = None;
             return Ok(());
         }
-        // With ML-KEM, the peer's message is an answer.
+        // With ML-KEM, the peer's base-OT message is an answer, which has not arrived yet.
         if self.open.base_ot == BaseOt::Ristretto255 {
             let sid = agreed.pool_id(&self.open.nonce);
             sender.connect(agreed.theirs.extension, &sid, &agreed.theirs.point)?;
@@ -438,7 +446,7 @@ impl SessionConnection {
     }
 }
 
-/// Returns the frame that ends a connection: number 0 with the reason.
+/// Returns the frame that ends a connection: the tag 0 and the code of the reason.
 fn last_frame(kind: FrameKind, code: u8) -> Vec<u8> {
     whole_frame(kind, &[0, 0, 0, 0, code])
 }

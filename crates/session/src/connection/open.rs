@@ -1,5 +1,5 @@
-//! The first frame of each direction of a connection, and the values that both sides derive from
-//! the two.
+//! The opening, which is the first frame of each direction of a connection, and the values that
+//! both sides derive from the two openings.
 
 use rand::CryptoRng;
 use sha2::{Digest, Sha256};
@@ -13,23 +13,24 @@ use crate::{
     wire::{HEADER_LEN, read_header},
 };
 
-/// Length of the payload, in bytes.
+/// Length of an opening's payload, in bytes.
 pub(crate) const OPEN_LEN: usize = 92;
 
 const MAGIC: [u8; 4] = *b"TPUT";
 
-/// Version of all messages. Both sides must have the same.
+/// Version of the protocol. Both sides must have the same version.
 const VERSION: u16 = 10;
 
 const FLAG_ENCRYPTED: u8 = 1;
 const FLAG_ML_KEM: u8 = 2;
-/// Flag: the sender expects one run, which makes its own transfers, and uses no pool.
+/// Flag: the sender has a connection for one run. It uses no random-OT pool.
 const FLAG_SINGLE: u8 = 4;
 
-/// Number of bytes that [`is_open_start`] reads: the header and the first four bytes of an opening.
+/// Number of bytes that [`is_open_start`] checks: the header of an opening, and its first four
+/// bytes.
 pub const OPEN_START: usize = HEADER_LEN + MAGIC.len();
 
-/// Returns whether the first bytes of a stream can be those of a connection.
+/// Returns whether a stream that starts with these bytes can be a connection of this protocol.
 #[must_use]
 pub fn is_open_start(bytes: &[u8; OPEN_START]) -> bool {
     let expected = (FrameKind::Open, OPEN_LEN);
@@ -37,21 +38,21 @@ pub fn is_open_start(bytes: &[u8; OPEN_START]) -> bool {
         && bytes[HEADER_LEN..] == MAGIC
 }
 
-/// The limits of a side, and the start of its oblivious transfers.
+/// The opening of a side: its limits, and the start of its oblivious transfers.
 #[derive(Clone)]
 pub(super) struct Open {
     pub(super) is_encrypted: bool,
     pub(super) base_ot: BaseOt,
-    /// The sender expects one run and uses no pool of transfers.
+    /// Whether the sender has a connection for one run, without a random-OT pool.
     pub(super) is_single: bool,
-    /// The extension of transfers where the sender of this evaluates.
+    /// The OT extension of the pool for runs in which the sender of this opening evaluates.
     pub(super) extension: Extension,
     pub(super) max_runs: u32,
     pub(super) window: u64,
     pub(super) prepared: u64,
     pub(super) nonce: [u8; 32],
-    /// The base-OT message for runs in which the sender of this evaluates. Zero if it answers the
-    /// garbler's message, or uses no pool.
+    /// The base-OT message of the pool for runs in which the sender of this opening evaluates. Zero
+    /// without a pool, and with ML-KEM, where the evaluator answers the garbler's message.
     pub(super) point: [u8; BASE_SENDER_LEN],
 }
 
@@ -113,7 +114,8 @@ impl Open {
     /// Decodes a peer's opening.
     ///
     /// # Errors
-    /// `NotTranspute`, `Disagreement` on the version, `Length`, `Unexpected`.
+    /// `NotTranspute`; `Disagreement` on the version; `Length`; `Unexpected` for an unknown flag or
+    /// too low limits.
     pub(super) fn decode(payload: &[u8]) -> Result<Self, SessionError> {
         let rest = payload
             .strip_prefix(&MAGIC)
@@ -176,10 +178,10 @@ impl Open {
         Ok(open)
     }
 
-    /// Compares a peer's opening with ours.
+    /// Compares the peer's opening with this one. Returns the values that both determine.
     ///
     /// # Errors
-    /// `Disagreement` on encryption or base OT; `Unexpected` if the peer reflects our opening.
+    /// `Disagreement` on encryption or base OT; `Unexpected` if the peer sent this opening back.
     pub(super) fn agree(&self, theirs: Self) -> Result<Agreed, SessionError> {
         if self.is_encrypted != theirs.is_encrypted {
             let text = |on: bool| if on { "on" } else { "off" }.to_owned();
@@ -202,7 +204,8 @@ impl Open {
                 problem: "it is the one that was sent",
             });
         }
-        // The connection is symmetric, so the nonces define the order.
+        // Both sides must hash the openings in the same order. The nonces define it, because the
+        // sides have no fixed roles.
         let (low, high) = if self.nonce < theirs.nonce {
             (self, &theirs)
         } else {
@@ -228,13 +231,13 @@ impl Open {
 }
 
 impl Open {
-    /// Returns the window of runs that this side evaluates. It is at least [`FIRST`], because a
-    /// peer may use as much before it knows of less.
+    /// Returns the window for runs that this side evaluates. It is at least the window of
+    /// [`FIRST`], because the peer may use that window before it has this opening.
     fn takes(&self) -> u64 {
         self.window.max(FIRST.window)
     }
 
-    /// Returns the limits before the peer's opening has arrived.
+    /// Returns the limits that apply until the peer's opening has arrived.
     pub(super) fn first_limits(&self) -> Limits {
         let window = match self.is_single {
             true => self.window,
@@ -244,18 +247,18 @@ impl Open {
     }
 }
 
-/// The limits that both sides obey.
+/// The limits that apply to a connection.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     pub(super) max_runs: u32,
-    /// Window of tables that this side sends.
+    /// Window for tables that this side sends, in bytes.
     pub(super) window: u64,
-    /// Window of tables that this side receives.
+    /// Window for tables that this side receives, in bytes.
     pub(super) taken_window: u64,
     pub(super) prepared: u64,
 }
 
-/// Limits that every side supports, in force until the peer's opening has arrived.
+/// The limits that every side supports. They apply until the peer's opening has arrived.
 pub(super) const FIRST: Limits = Limits {
     max_runs: 32,
     window: 1 << 20,
@@ -271,14 +274,14 @@ pub(super) struct Agreed {
 }
 
 impl Agreed {
-    /// Returns the value to which the transfers of one direction are bound. `garbler` is the nonce
-    /// of the side that garbles.
+    /// Returns the id of the pool of one direction, to which its transfers are bound. `garbler` is
+    /// the nonce of the side that garbles.
     pub(super) fn pool_id(&self, garbler: &[u8; 32]) -> [u8; 32] {
         self.derive(b"transpute 1 stock id", garbler, 0)
     }
 
-    /// Returns the value to which a run is bound, and its window. `garbler` and `evaluator` are the
-    /// openings of these sides.
+    /// Returns the properties of a run that both openings determine. `garbler` and `evaluator` are
+    /// the openings of these sides.
     pub(super) fn run_link(&self, garbler: &Open, evaluator: &Open, number: u32) -> RunLink {
         RunLink {
             context: self.derive(b"transpute 1 run context", &garbler.nonce, number),

@@ -1,10 +1,11 @@
 //! The pool of correlated oblivious transfers of one direction of a connection.
 //!
-//! The evaluator extends the pool at any time, for random choices, with one message and its
+//! The evaluator can extend the pool at any time, with random choices. It sends one message and its
 //! consistency check, which need no answer. Only checked transfers enter the pool. To use a
-//! transfer, the evaluator sends the difference between the random choice and its input. The answer
-//! is masked with hashes at the transfer's index in the pool, which never repeats. Transfers leave
-//! the pool in order and by value: [`Items`] and [`Rows`] are consumed by their only use.
+//! transfer, the evaluator sends a correction: the difference between the random choice and its
+//! input bit. The garbler masks its answer with hashes of the transfer's index in the pool, which
+//! never repeats. Every transfer is used once, in order, because the use of [`Items`] and [`Rows`]
+//! consumes them.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -18,15 +19,16 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::{FrameKind, SessionError, ot::Corrections, ot_plan::OT_CHUNK, queue::extend_secret};
 
-/// Bytes in front of the corrections: the index of the first transfer (8) and their number (4).
+/// Length of the fields before the corrections in an `OtCorrect` frame, in bytes: the index of the
+/// first transfer (8) and the number of transfers (4).
 pub(crate) const CORRECT_HEADER: usize = 12;
 
-/// Maximum number of transfers in the pool.
+/// Maximum number of unused transfers in the pool.
 pub(super) const MAX_POOL: usize = 1 << 16;
 
-/// Unused transfers of the evaluator's side.
+/// The evaluator's side of the pool.
 ///
-/// It has no `Debug`, because all content is secret. Wiped on drop.
+/// All content is secret, so the type has no `Debug` and wipes its content on drop.
 pub(super) struct ReceiverPool {
     cot: Box<CotReceiver>,
     challenges: Challenges,
@@ -65,8 +67,8 @@ impl ReceiverPool {
         self.rows.len()
     }
 
-    /// Adds at least `count` transfers, at most [`OT_CHUNK`]. Returns the message about them and
-    /// its check.
+    /// Adds `count` transfers, rounded up to whole blocks, but at most [`OT_CHUNK`]. Returns the
+    /// `OtExtend` message and its check.
     pub(super) fn extend(
         &mut self,
         count: usize,
@@ -89,7 +91,7 @@ impl ReceiverPool {
         [(FrameKind::OtExtend, message), (FrameKind::OtCheck, check)]
     }
 
-    /// Removes and returns the next `count` transfers. `None` if there are fewer.
+    /// Removes and returns the next `count` transfers. `None` if the pool has fewer.
     pub(super) fn take(&mut self, count: usize) -> Option<Items> {
         if count > self.rows.len() || self.next + count as u64 > MAX_INDEX {
             return None;
@@ -113,8 +115,8 @@ impl ReceiverPool {
     }
 }
 
-/// The challenges of a pool's consistency checks: each is a hash of the set-up message and of all
-/// `OtExtend` messages so far.
+/// The challenges of a pool's consistency checks. Each challenge is a hash of the set-up message
+/// and of all `OtExtend` messages so far.
 struct Challenges {
     last: [u8; 32],
 }
@@ -126,7 +128,7 @@ impl Challenges {
         challenges
     }
 
-    /// Adds a message. Returns the challenge of its check.
+    /// Hashes the next message. Returns the challenge of its check.
     fn next(&mut self, message: &[u8]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("transpute 1 stock challenge");
         self.last = *hasher
@@ -145,7 +147,7 @@ impl Drop for ReceiverPool {
     }
 }
 
-/// Transfers from the pool, to be used once.
+/// Transfers from the evaluator's pool, to be used once.
 pub(crate) struct Items {
     first: u64,
     random: Bits,
@@ -158,13 +160,13 @@ impl Items {
         self.rows.len()
     }
 
-    /// Returns the index of the first transfer in the pool.
+    /// Returns the index in the pool of the first of these transfers.
     pub(crate) fn first(&self) -> u64 {
         self.first
     }
 
-    /// Uses the transfers for `choices`. Returns the corrections, packed from bit 0 of each byte
-    /// upwards, and the transfers that wait for the answer.
+    /// Uses the transfers for `choices`, one bit per transfer. Returns the corrections, packed from
+    /// bit 0 of each byte upwards, and the transfers, which then wait for the answer.
     pub(crate) fn correct(self, choices: Bits) -> (Vec<u8>, Asked) {
         debug_assert_eq!(choices.len(), self.rows.len());
         let mut corrections = vec![0; choices.len().div_ceil(8)];
@@ -181,7 +183,7 @@ impl Items {
     }
 }
 
-/// Transfers that wait for the garbler's answer.
+/// Transfers from the evaluator's pool that wait for the garbler's answer.
 pub(crate) struct Asked {
     first: u64,
     choices: Bits,
@@ -199,7 +201,7 @@ impl Asked {
         self.choices
     }
 
-    /// Decrypts the answer: one masked pair per transfer.
+    /// Decrypts the answer, which has one masked pair per transfer. Returns the chosen strings.
     pub(crate) fn open(self, pairs: &[[u128; 2]]) -> Zeroizing<Vec<u128>> {
         let mut opened = Zeroizing::new(Vec::with_capacity(pairs.len()));
         let words = self.choices.as_words();
@@ -209,17 +211,17 @@ impl Asked {
     }
 }
 
-/// Appends the content of an `OtCorrect` frame.
+/// Appends the content of an `OtCorrect` frame to `out`.
 pub(crate) fn write_correct(first: u64, count: usize, corrections: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&first.to_le_bytes());
-    // At most a chunk, so it fits.
+    // The cast is exact, because `count` is at most a chunk.
     out.extend_from_slice(&(count as u32).to_le_bytes());
     out.extend_from_slice(corrections);
 }
 
-/// The pool of the garbler's side, before and after its set-up.
+/// The garbler's side of the pool, during and after its set-up.
 ///
-/// It has no `Debug`, because all content is secret. Wiped on drop.
+/// All content is secret, so the type has no `Debug` and wipes its content on drop.
 pub(super) struct SenderPool {
     delta: Zeroizing<u128>,
     base: Option<AnyReceiver>,
@@ -234,12 +236,12 @@ struct Ready {
     /// `None` until the peer's seed corrections have arrived.
     challenges: Option<Challenges>,
     masks: Arc<MaskHash>,
-    /// Transfers whose check is due next.
+    /// The transfers of the last extension, until its check arrives.
     unchecked: Option<UncheckedRows>,
 }
 
 impl SenderPool {
-    /// Starts the set-up. Returns the base-OT message.
+    /// Starts the set-up. Returns the garbler's base-OT message.
     pub(super) fn start(
         base: BaseOt,
         nonce: &[u8; 32],
@@ -259,7 +261,8 @@ impl SenderPool {
         (pool, message)
     }
 
-    /// Continues with the peer's base-OT message: the point in its opening, or its answer.
+    /// Continues the set-up with the peer's base-OT message. It is the point in the peer's opening,
+    /// or an answer (ML-KEM).
     pub(super) fn connect(
         &mut self,
         kind: Extension,
@@ -278,7 +281,7 @@ impl SenderPool {
         Ok(())
     }
 
-    /// Returns whether the peer's base-OT message is due.
+    /// Returns whether the peer's base-OT message has not arrived.
     pub(super) fn awaits_base(&self) -> bool {
         self.base.is_some()
     }
@@ -298,8 +301,8 @@ impl SenderPool {
         }
     }
 
-    /// Handles an extension of the pool, which may have at most `limit` unused transfers after the
-    /// check.
+    /// Handles an `OtExtend` message. With the new transfers, the pool may have at most `limit`
+    /// unused ones.
     pub(super) fn handle_extend(
         &mut self,
         message: &[u8],
@@ -324,7 +327,7 @@ impl SenderPool {
         let Some((first, message)) = message.split_first_chunk() else {
             return Err(wrong("it has no number"));
         };
-        // One block is sacrificed for the check.
+        // One block of the message is sacrificed for the check.
         let blocks = (message.len() / cot.kind().block_len()).saturating_sub(1);
         let count = blocks * BLOCK_OTS;
         if u64::from_le_bytes(*first) != self.next + self.rows.len() as u64 {
@@ -337,7 +340,7 @@ impl SenderPool {
         Ok(())
     }
 
-    /// Handles the check of the last extension. Its transfers can then be used.
+    /// Handles the check of the last `OtExtend` message. If it holds, the transfers can be used.
     pub(super) fn handle_check(&mut self, message: &[u8]) -> Result<(), SessionError> {
         let due =
             (self.ready.as_mut()).and_then(|ready| Some((&mut ready.cot, ready.unchecked.take()?)));
@@ -353,7 +356,7 @@ impl SenderPool {
         Ok(())
     }
 
-    /// Removes the transfers of an `OtCorrect` frame, which must be the next ones.
+    /// Removes and returns the transfers of an `OtCorrect` frame. They must be the next ones.
     pub(super) fn take(&mut self, correct: &[u8]) -> Result<Rows, SessionError> {
         let wrong = |problem| SessionError::Unexpected {
             kind: FrameKind::OtCorrect,
@@ -405,7 +408,7 @@ impl Drop for SenderPool {
     }
 }
 
-/// Transfers from the garbler's pool, to be answered once.
+/// Transfers from the garbler's pool, to be used for one answer.
 pub(crate) struct Rows {
     first: u64,
     rows: Zeroizing<Vec<u128>>,
@@ -418,8 +421,8 @@ impl Rows {
         self.rows.len()
     }
 
-    /// Appends the answer: both strings of every pair, masked so that the receiver can decrypt the
-    /// one of its choice. `corrections` has one bit per transfer.
+    /// Appends the answer to `out`: both strings of every pair, masked so that the receiver can
+    /// decrypt only the string of its choice. `corrections` has one bit per transfer.
     pub(crate) fn answer(self, corrections: &[u8], pairs: &[[u128; 2]], out: &mut Vec<u8>) {
         let Self {
             first,
@@ -473,7 +476,7 @@ mod tests {
         let (mut check, mut rows) = (Vec::new(), Vec::new());
         let segment = pool.cot.extend(&[0; 2], BLOCK_OTS, rng, &mut message);
         for column in columns {
-            // Each column has two blocks of 16 bytes.
+            // In the message, each column has two blocks of 16 bytes.
             message[8 + 32 * column] ^= 1;
         }
         segment.prove(&pool.challenges.next(&message), &mut check, &mut rows);
@@ -494,7 +497,7 @@ mod tests {
                 let (mut sender, mut receiver) = pools(Extension::Iknp, &mut rng);
                 let [(_, message), (_, check)] = deviate(&mut receiver, columns, &mut rng);
                 sender.handle_extend(&message, 1000).unwrap();
-                // The check of an attacker that guesses zeros.
+                // The attacker's check is right if all guessed bits of delta are zero.
                 let is_right = columns.iter().all(|c| *sender.delta >> c & 1 == 0);
                 match sender.handle_check(&check) {
                     Ok(()) => {
@@ -508,14 +511,14 @@ mod tests {
                             SessionError::Ot(OtError::ColumnCheckFailed)
                         ));
                         assert!(sender.rows.is_empty());
-                        // Later messages are rejected too.
+                        // After a failed check, the pool also rejects later messages.
                         let [(_, message), _] = receiver.extend(1, &mut rng);
                         assert!(sender.handle_extend(&message, 1000).is_err());
                     }
                 }
             }
         }
-        // The attacker guesses one bit.
+        // The attacker must guess one bit, so about half of the trials pass.
         assert!((trials / 4..3 * trials / 4).contains(&passed), "{passed}");
     }
 

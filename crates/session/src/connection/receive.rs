@@ -1,4 +1,4 @@
-//! Received frames of a connection.
+//! The handling of received frames of a connection.
 
 use bytes::Bytes;
 use transpute_ot::{BLOCK_OTS, BaseOt};
@@ -48,7 +48,7 @@ impl SessionConnection {
         };
         match (kind, role) {
             (FrameKind::OtSetup, Role::Evaluator) if self.open.is_single => {
-                // The peer sent it before it knew that this side has no pool.
+                // The peer sent this message before it knew that this side has no pool.
                 match std::mem::replace(&mut self.has_ignored_base, true) {
                     false => Ok(()),
                     true => Err(unexpected),
@@ -125,7 +125,7 @@ impl SessionConnection {
         }
     }
 
-    /// Ends the runs that the peer will not call for any more.
+    /// Handles the peer's `Close` frame: ends the called runs for which the peer will not call.
     pub(super) fn handle_close(
         &mut self,
         [garbled, evaluated]: [u32; 2],
@@ -164,7 +164,8 @@ impl SessionConnection {
             });
         }
         let limits = self.limits(run.role());
-        // Transfers leave the pool in the order of these frames, even if the run has failed.
+        // Every `OtCorrect` frame uses transfers of the pool, even if its run has failed. Otherwise
+        // the pools of both sides would differ.
         let is_correct = kind == FrameKind::OtCorrect && run.garbles;
         let rows = match (&mut self.sender, is_correct) {
             (Some(sender), true) => Some(sender.take(&payload)?),
@@ -211,7 +212,7 @@ impl SessionConnection {
         }
     }
 
-    /// Ends the only run if the peer starts one in the same role.
+    /// In a connection for one run, ends this side's run if the peer has the same role in its run.
     fn check_role(&mut self, role: Role) {
         let own = match role {
             Role::Garbler => Role::Evaluator,
@@ -227,7 +228,7 @@ impl SessionConnection {
         }
     }
 
-    /// Delivers a frame to an active run.
+    /// Passes a frame to an active run, and handles the result.
     pub(super) fn deliver(&mut self, run: RunId, arrived: Arrived) -> Result<(), SessionError> {
         let limits = self.limits(run.role());
         let before = self.side(run.role()).sum;
@@ -237,12 +238,12 @@ impl SessionConnection {
                 Arrived::Frame(frame) => session.handle(frame),
                 Arrived::Skipped(skipped) => match &mut session.0 {
                     Core::Evaluator(core) => core.skip(&skipped),
-                    // Only an evaluator has tables that are skipped.
+                    // Only an evaluator receives tables.
                     Core::Garbler(_) => Ok(()),
                 },
                 Arrived::Correct(frame, rows) => match &mut session.0 {
                     Core::Garbler(core) => core.handle_correct(frame, rows),
-                    // Only a garbler has corrections.
+                    // Only a garbler receives corrections.
                     Core::Evaluator(_) => Ok(()),
                 },
             });
@@ -258,8 +259,8 @@ impl SessionConnection {
     }
 }
 
-/// Decodes the hello of a run that is not active here, if the frame is one. The first frame must
-/// be, unless it ends the run.
+/// Decodes the hello of a run that is not active here. `None` if the frame is not a hello. The
+/// first frame of a run must be a hello, unless it ends the run.
 fn first(frame: &Frame, is_new: bool) -> Result<Option<Hello>, SessionError> {
     match frame.kind {
         FrameKind::Hello => Hello::decode(&frame.payload).map(Some),

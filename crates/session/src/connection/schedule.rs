@@ -10,15 +10,16 @@ use super::{
 };
 use crate::{FrameKind, Progressed, Role, SessionError, pieces::whole_frame, session::Core};
 
-/// Bytes of tables that one run sends before it is another run's turn. Small runs pass in one turn,
-/// so that runs end in the order of their calls.
+/// Number of bytes that one garbling run sends before the next run's turn. Small runs complete in
+/// one turn, so they end in the order of their calls.
 const TURN: usize = 256 << 10;
 
-/// Maximum number of requested and unanswered transfers of all runs.
+/// Maximum number of requested and unanswered transfers of all runs of a connection together.
 const TRANSFER_LIMIT: u64 = 1 << 19;
 
 impl SessionConnection {
-    /// Adds a run to those that are polled.
+    /// Adds a run to the queue of runs that may have work, and to the urgent runs if it has an
+    /// urgent frame.
     pub(super) fn schedule(&mut self, run: RunId) {
         let Self {
             garbling,
@@ -40,14 +41,14 @@ impl SessionConnection {
         }
     }
 
-    /// Wakes the runs of a role that wait for room or transfers.
+    /// Schedules the runs of a role that wait for room in the window or for transfers.
     pub(super) fn wake(&mut self, role: Role) {
         for number in std::mem::take(&mut self.side(role).parked) {
             self.schedule(RunId::new(role, number));
         }
     }
 
-    /// Sends frames that the peer waits for. Returns whether there were any.
+    /// Sends the frames of a run that the peer waits for. Returns whether there were any.
     pub(super) fn poll_urgent(
         &mut self,
         run: RunId,
@@ -74,7 +75,7 @@ impl SessionConnection {
         Ok(true)
     }
 
-    /// Requests the next labels of a run. Returns whether it could.
+    /// Requests the next labels of a run from the pool. Returns whether this was possible.
     pub(super) fn ask(&mut self, run: RunId, out: &mut Vec<u8>) -> Result<bool, SessionError> {
         let limits = self.limits(Role::Evaluator);
         let side = &mut self.evaluating;
@@ -93,7 +94,7 @@ impl SessionConnection {
             && (core.has_agreed() || sum.unagreed + added <= HELD_TRANSFERS);
         let done = match &mut self.receiver {
             Some(pool) if has_room => {
-                // Transfers leave the pool only if there are choices for them.
+                // The choices are drawn first, so that an error does not use up pooled transfers.
                 let drawn = side.work(run.number, limits, |session| match &mut session.0 {
                     Core::Evaluator(core) => core.draw_choices(count),
                     Core::Garbler(_) => Ok(Bits::new()),
@@ -124,7 +125,7 @@ impl SessionConnection {
         Ok(true)
     }
 
-    /// Does a piece of work of the run whose turn it is. Returns whether a run had work.
+    /// Does one piece of work of the next run of this role. Returns whether any run had work.
     pub(super) fn poll_ready(
         &mut self,
         role: Role,
@@ -155,14 +156,14 @@ impl SessionConnection {
                     Progressed::Worked => {
                         if let Some(active) = side.active(number) {
                             active.turn += out.len() - start;
-                            // Evaluations take turns by chunks, in the order of arrival.
+                            // Evaluating runs take turns after each chunk.
                             if active.turn >= TURN || role == Role::Evaluator {
                                 active.turn = 0;
                                 side.ready.rotate_left(1);
                             }
                         }
                     }
-                    // The run may have something to send.
+                    // The run may still have frames to send, so it stays in the queue.
                     Progressed::Idle if !may_send => side.ready.rotate_left(1),
                     Progressed::Idle | Progressed::Finished => {
                         side.ready.pop_front();
@@ -203,7 +204,7 @@ impl SessionConnection {
         Ok(false)
     }
 
-    /// Adds a run to the urgent ones if it has urgent frames.
+    /// Adds a run to the urgent runs if it has a frame that the peer waits for.
     pub(super) fn schedule_urgent(&mut self, run: RunId) {
         let side = if run.garbles {
             &mut self.garbling
@@ -219,11 +220,12 @@ impl SessionConnection {
         }
     }
 
-    /// Extends the pool if there is no other work. Returns whether it did.
+    /// Extends the pool to its target size if it is less than half full. Returns whether it did.
+    /// Call it when there is no other work.
     pub(super) fn top_up(&mut self, out: &mut Vec<u8>) -> bool {
         let target = (self.config.pool as usize).min(MAX_POOL);
         match &mut self.receiver {
-            // Extends by half of the pool at a time, instead of for every used transfer.
+            // One extension of half the pool is cheaper than one for every few used transfers.
             Some(pool) if !self.is_closing && 2 * pool.len() < target => {
                 extend_pool(pool, target - pool.len(), &mut self.rng, out);
                 true
@@ -234,7 +236,7 @@ impl SessionConnection {
 
     pub(super) fn poll_close(&mut self, out: &mut Vec<u8>) -> bool {
         let is_done = self.garbling.is_done() && self.evaluating.is_done();
-        // The end of a run that has just failed is sent first.
+        // The last frames of runs that have just failed are sent first.
         let is_flushed = self.control.is_empty();
         if !self.is_closing || self.close_sent || !is_done || !is_flushed || self.agreed.is_none() {
             return false;
@@ -248,12 +250,12 @@ impl SessionConnection {
     }
 }
 
-/// Appends frames that add at least `count` transfers to the pool.
+/// Adds at least `count` transfers to the pool. Appends the frames about them to `out`.
 fn extend_pool(pool: &mut ReceiverPool, count: usize, rng: &mut impl CryptoRng, out: &mut Vec<u8>) {
     let due = pool.len() + count;
     while pool.len() < due {
         for (kind, message) in pool.extend(due - pool.len(), rng) {
-            // Run 0 is the connection itself.
+            // The tag 0 marks frames of the connection, not of a run.
             let payload = [&[0; 4], &message[..]].concat();
             out.extend_from_slice(&whole_frame(kind, &payload));
         }

@@ -1,4 +1,4 @@
-//! The runs of a connection in which this side has one role.
+//! The runs of a connection in which this side has the same role.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -9,46 +9,48 @@ use crate::{
     transcript::Skipped,
 };
 
-/// Maximum number of requested transfers in runs that the garbler's application has not called for.
+/// Maximum number of pooled transfers that the peer has requested in runs for which the garbler's
+/// application has not called.
 pub(super) const HELD_TRANSFERS: u64 = 1 << 18;
 
-/// Bytes that a held frame counts in addition to its content.
+/// Memory that is counted for each held frame in addition to its content, in bytes.
 const HELD_OVERHEAD: u64 = 128;
 
-/// All runs of one role.
+/// All runs of a connection in which this side has one role.
 pub(super) struct Side {
-    /// The highest number of a call.
+    /// The number of this side's last call.
     pub(super) called: u32,
-    /// The lowest number of a run that has not ended in both directions.
+    /// The lowest number of all runs that have not ended in both directions.
     base: u32,
-    /// Numbers above `base` of runs that have ended.
+    /// The numbers above `base` of runs that have ended in both directions.
     closed: BTreeSet<u32>,
     runs: BTreeMap<u32, Run>,
-    /// Calls that wait to be started.
+    /// The numbers of called runs that are not started yet.
     pub(super) waiting: BTreeSet<u32>,
-    /// Runs that may have work.
+    /// The numbers of runs that may have work.
     pub(super) ready: VecDeque<u32>,
-    /// Runs that wait for room in the window, or for transfers.
+    /// The numbers of runs that wait for room in the window, or for transfers.
     pub(super) parked: BTreeSet<u32>,
-    /// Sum of what all active runs hold.
+    /// The sum of the resources of all active runs.
     pub(super) sum: Counts,
-    /// Bytes of tables of runs that are not started.
+    /// Bytes of received tables of runs that are not started.
     held_tables: u64,
-    /// Other bytes of runs that are not started.
+    /// Other received bytes of runs that are not started.
     held_bytes: u64,
     held_transfers: u64,
-    /// Limits of the two fields before.
+    /// The maximum of `held_bytes`, and the maximum of `held_transfers`.
     max_held: [u64; 2],
     /// Bytes of tables that are reserved for prepared runs.
     pub(super) prepared: u64,
 }
 
-/// A run, from its first sign until it has ended in both directions.
+/// A run, from its call or its first received frame until it has ended in both directions.
 pub(super) enum Run {
-    /// The peer has started it, or the call waits to be started.
+    /// The run is not started here. The peer has started it, or this side has called for it.
     Held(Held),
     Active(Box<Active>),
-    /// It has ended here. This side's last frame is sent, and the peer's is due.
+    /// The run has ended here, and this side's last frame is sent. The peer's last frame has not
+    /// arrived.
     Over,
 }
 
@@ -56,12 +58,12 @@ pub(super) enum Run {
 pub(super) struct Held {
     pub(super) call: Option<Box<Call>>,
     pub(super) arrived: VecDeque<Arrived>,
-    /// The call had no inputs.
+    /// Whether the call had no inputs.
     pub(super) is_prepared: bool,
-    /// The peer's last frame of the run has arrived.
+    /// Whether the peer's last frame of the run has arrived.
     pub(super) is_ended: bool,
-    /// The garbler's window, if it has sent more than this side accepts. The garbler will start
-    /// again, and its first tables are ignored.
+    /// The garbler's window, if it is larger than this side accepts. The garbler will start again,
+    /// and its first tables are ignored.
     excess_window: Option<u64>,
     /// Bytes of ignored tables.
     ignored: u64,
@@ -73,31 +75,31 @@ pub(super) struct Held {
 /// A received frame of a run.
 pub(super) enum Arrived {
     Frame(Frame),
-    /// Corrections, with their transfers.
+    /// An `OtCorrect` frame, with the transfers that it uses.
     Correct(Frame, Rows),
-    /// Tables of a garbler that will start again.
+    /// Ignored tables of a garbler that will start again.
     Skipped(Skipped),
 }
 
 /// An active run.
 pub(super) struct Active {
     pub(super) session: Session,
-    /// Bytes of tables that are reserved, if it is prepared.
+    /// Bytes that are reserved for the tables of this run, if it is prepared.
     pub(super) prepared: u64,
     pub(super) is_announced: bool,
     pub(super) is_urgent: bool,
     pub(super) is_ready: bool,
-    /// Milestones that were reported, like
+    /// The milestones that were reported, as bits like in
     /// [`Channel::milestones`](crate::channel::Channel::milestones).
     pub(super) reached: u8,
     /// Bytes sent in the current turn.
     pub(super) turn: usize,
 }
 
-/// What a run holds.
+/// The resources that a run occupies.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Counts {
-    /// Bytes that count towards the window.
+    /// Bytes that the flow-control window counts.
     pub(super) used: u64,
     /// Bytes that wait to be sent.
     pub(super) queued: u64,
@@ -105,7 +107,7 @@ pub(super) struct Counts {
     pub(super) tables: u64,
     /// Number of requested and unanswered transfers.
     pub(super) transfers: u64,
-    /// Number of these in a run that the peer has not agreed to.
+    /// The part of `transfers` in runs whose hello from the peer has not arrived.
     pub(super) unagreed: u64,
 }
 
@@ -153,14 +155,14 @@ impl Active {
             },
         };
         if is_prepared {
-            // The room of a prepared run is reserved.
+            // The tables of a prepared run are counted in `prepared` instead.
             (counts.used, counts.tables) = (0, 0);
         }
         counts.queued = queued;
         counts
     }
 
-    /// Returns whether it has a frame that the peer waits for.
+    /// Returns whether the run has a frame to send that the peer waits for.
     pub(super) fn wants_urgently(&self) -> bool {
         match &self.session.0 {
             Core::Garbler(core) => core.is_urgent(),
@@ -168,7 +170,7 @@ impl Active {
         }
     }
 
-    /// Returns whether all its tables are transferred.
+    /// Returns whether all tables of the run are transferred.
     pub(super) fn is_prepared(&self) -> bool {
         match &self.session.0 {
             Core::Garbler(core) => core.is_garbled(),
@@ -201,7 +203,7 @@ impl Side {
         number >= self.base && number - self.base < limits.max_runs
     }
 
-    /// Returns whether all calls have ended.
+    /// Returns whether all runs that this side has called for have ended here.
     pub(super) fn is_done(&self) -> bool {
         self.waiting.is_empty()
             && !(self.runs.iter())
@@ -241,7 +243,7 @@ impl Side {
         self.runs.len() > 1
     }
 
-    /// Calls `work` on an active run, and updates the sums.
+    /// Calls `work` on an active run, and updates `sum`. `None` if the run is not active.
     pub(super) fn work<R>(
         &mut self,
         number: u32,
@@ -266,7 +268,7 @@ impl Side {
         Some(result)
     }
 
-    /// Adds a call. It waits to be started.
+    /// Adds a call, which waits to be started. Returns its number.
     pub(super) fn call(&mut self, call: Call) -> u32 {
         self.called += 1;
         let number = self.called;
@@ -279,26 +281,27 @@ impl Side {
                 held.is_prepared = call.inputs.is_none();
                 held.call = Some(Box::new(call));
             }
-            // A run that was not called can only be held.
+            // A run cannot be active or over before this side has called for it.
             Run::Active(_) | Run::Over => {}
         }
         self.waiting.insert(number);
         number
     }
 
-    /// Skips the next number without a call. Returns it, and whether the peer has ended the run.
+    /// Uses the next number without a call. Returns the number, and whether the peer has already
+    /// ended the run.
     pub(super) fn skip(&mut self) -> (u32, bool) {
         self.called += 1;
         let held = self.take_held(self.called);
         (self.called, held.is_some_and(|held| held.is_ended))
     }
 
-    /// Returns whether neither side has mentioned this run.
+    /// Returns whether neither side has called for this run or sent a frame of it.
     pub(super) fn is_new(&self, number: u32) -> bool {
         number > self.called && !self.runs.contains_key(&number)
     }
 
-    /// Removes what is held for a call that is due.
+    /// Removes and returns the held state of a run that is to be started or skipped.
     pub(super) fn take_held(&mut self, number: u32) -> Option<Held> {
         match self.runs.remove(&number) {
             Some(Run::Held(held)) => {
@@ -339,7 +342,7 @@ impl Side {
         }
     }
 
-    /// Records that this side has sent its last frame of a run. The peer's is due.
+    /// Records that this side has sent its last frame of a run, and the peer has not.
     pub(super) fn expect_end(&mut self, number: u32) {
         self.runs.insert(number, Run::Over);
     }
@@ -358,7 +361,7 @@ impl Side {
         number < self.base || self.closed.contains(&number)
     }
 
-    /// Checks that a frame may belong to this run.
+    /// Checks that the peer may send a frame of this run now.
     pub(super) fn check(
         &self,
         number: u32,
@@ -374,7 +377,7 @@ impl Side {
         Ok(())
     }
 
-    /// Keeps a frame of a run that is not started.
+    /// Keeps a frame of a run that is not started, within the limits.
     pub(super) fn hold(
         &mut self,
         number: u32,
@@ -424,7 +427,7 @@ impl Side {
             });
         }
         if is_end {
-            // Earlier frames have no effect any more.
+            // After the end of the run, its earlier frames have no effect.
             held.arrived.clear();
             held.is_ended = true;
             self.held_tables -= std::mem::take(&mut held.tables);

@@ -1,4 +1,4 @@
-//! The interface of an evaluator for its connection.
+//! The methods of an evaluator that its connection calls.
 
 use transpute_circuit::Bits;
 
@@ -30,12 +30,12 @@ impl EvaluatorCore {
         is_due.then_some(left.min(OT_CHUNK as u64) as usize)
     }
 
-    /// Returns the choices of the next [`question`](Self::question), which must be sent at once.
+    /// Returns the next `count` choices. They must be sent at once, with [`ask`](Self::ask).
     pub(crate) fn draw_choices(&mut self, count: usize) -> Result<Bits, SessionError> {
         self.take_choices(count)
     }
 
-    /// Sends the next [`question`](Self::question) with as many items.
+    /// Sends the corrections of `items` for `choices`, of the same number.
     pub(crate) fn ask(
         &mut self,
         items: Items,
@@ -56,16 +56,17 @@ impl EvaluatorCore {
 
     /// Returns the number of requested and unanswered transfers.
     pub(crate) fn outstanding(&self) -> u64 {
-        // Direct transfers do not count as requested.
+        // `asked` excludes direct transfers, so it may be less than `answered`.
         self.asked.saturating_sub(self.answered)
     }
 
-    /// Returns whether a frame waits that the garbler waits for, requests of transfers excluded.
+    /// Returns whether this side has a frame to send, other than a request of transfers, for which
+    /// the garbler waits.
     pub(crate) fn is_urgent(&self) -> bool {
         self.setup.is_some() || !self.channel.is_flushed()
     }
 
-    /// Returns whether the peer's hello agrees.
+    /// Returns whether the peer's hello has arrived and agrees.
     pub(crate) fn has_agreed(&self) -> bool {
         self.agreed.is_some()
     }
@@ -92,7 +93,7 @@ impl EvaluatorCore {
         &self.layout
     }
 
-    /// Binds the run to its connection.
+    /// Sets the properties of the run that both openings determine.
     pub(crate) fn set_link(&mut self, link: RunLink) {
         self.terms.set_link(link);
     }

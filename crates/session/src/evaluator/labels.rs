@@ -6,13 +6,13 @@ use zeroize::Zeroizing;
 use super::{Evaluating, EvaluatorCore};
 use crate::{Milestone, SessionError, layout::OT_WINDOW, queue::reserve_secret};
 
-/// Requests may cover this many times the evaluations whose tables fit in the window. An evaluation
-/// starts at least a round trip after its request. With a factor of 1, the path would carry one
-/// window per round trip, and nothing while that is evaluated.
+/// Number of windows of tables for which the evaluator requests labels ahead. An evaluation starts
+/// at least a round trip after its request. With 1, the path would carry only one window per round
+/// trip, and nothing while that window is evaluated.
 const LEADS_ASKED: u64 = 4;
 
 impl EvaluatorCore {
-    /// Returns whether transfers are to be requested.
+    /// Returns whether this side may request more transfers now.
     pub(super) fn may_ask(&self) -> bool {
         #[cfg(test)]
         if self.asks_without_limit && self.asked < self.terms.total_choices {
@@ -39,7 +39,7 @@ impl EvaluatorCore {
             false => 0,
         };
         let read = first + self.layout.labels_read(lanes, self.chunks_done);
-        // At least one, so that something of these evaluations is requested.
+        // At least one label of these evaluations is requested.
         let due = first + self.layout.labels_due(lanes, self.chunks_done).max(1);
         let ahead = first + (self.layout).labels_within(lanes, tables_done.saturating_add(leads));
         due.max(ahead.max(read + window).min(read + OT_WINDOW))
@@ -49,7 +49,7 @@ impl EvaluatorCore {
         self.terms.config.threads.get() > 1
     }
 
-    /// Returns the first running evaluation, or the next one.
+    /// Returns the number of the first running evaluation, or of the next one if none is running.
     fn unfinished(&self) -> u64 {
         match self.is_running {
             true => self.begun - self.layout.lanes(self.begun - 1) as u64,
@@ -57,8 +57,8 @@ impl EvaluatorCore {
         }
     }
 
-    /// Returns whether the labels have arrived that the next chunk reads. If nothing is running,
-    /// returns whether those have arrived without which the next evaluations cannot start.
+    /// Returns whether the labels that the next chunk reads have arrived. If no evaluation is
+    /// running, it refers to the labels that the next evaluations need to start.
     pub(super) fn has_labels(&self) -> bool {
         let lanes = self.layout.lanes(self.unfinished());
         let own = lanes as u64 * self.terms.choices as u64;
@@ -72,7 +72,7 @@ impl EvaluatorCore {
         self.answered >= self.unfinished() * self.terms.choices as u64 + due
     }
 
-    /// Takes the next `n` choices, across evaluations.
+    /// Takes the next `n` choices, which may belong to several evaluations.
     pub(super) fn take_choices(&mut self, n: usize) -> Result<Bits, SessionError> {
         match &mut self.inputs {
             Some(inputs) => self.choices.take(n, &mut **inputs, &self.transfers),
@@ -89,8 +89,8 @@ impl EvaluatorCore {
         match self.agreed.as_mut().map(|agreed| &mut agreed.evaluating) {
             Some(Evaluating::Here(evaluator)) => evaluator.add_labels(labels),
             _ => {
-                // Reserved at once for the next evaluations, because growing would allocate twice
-                // as much.
+                // Room for all labels of the next evaluations is reserved at once. Growing by
+                // doubling could allocate twice as much.
                 let next = self.layout.lanes(self.begun) * self.terms.choices;
                 let missing = next.saturating_sub(self.labels.len());
                 reserve_secret(&mut self.labels, missing.max(labels.len()));

@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl EvaluatorCore {
-    /// Plans for a path that is known now, if the hello has not been sent.
+    /// Plans the transfers again for `path`, if the hello has not been sent.
     pub(crate) fn set_path(
         &mut self,
         path: KnownPath,
@@ -27,7 +27,7 @@ impl EvaluatorCore {
         Ok(())
     }
 
-    /// Makes the transfers that both hellos agree on, whatever this side started with.
+    /// Changes to the agreed plan, if this side has started with another one.
     pub(super) fn follow(&mut self, plan: OtPlan) -> Result<(), SessionError> {
         match plan {
             _ if plan == self.terms.plan => {}
@@ -46,9 +46,9 @@ impl EvaluatorCore {
         Ok(())
     }
 
-    /// Starts the transfers again. Returns the base-OT message.
+    /// Starts the transfers again, under `plan`. Returns the evaluator's base-OT message.
     fn restart(&mut self, plan: OtPlan, rng: &mut impl CryptoRng) -> Result<Vec<u8>, SessionError> {
-        // Inputs are fetched only once.
+        // Inputs can be fetched only once, so fetched choices are kept.
         if let Some(fetched) = self.ot.take_choices() {
             self.choices.put_back(&fetched);
         }

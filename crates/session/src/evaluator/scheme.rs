@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl EvaluatorCore {
-    /// Prefers another scheme, if the hello has not been sent.
+    /// Changes the preferred scheme, if the hello has not been sent.
     pub(crate) fn prefer_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
         if self.setup.is_none() {
             return Ok(());
@@ -17,8 +17,8 @@ impl EvaluatorCore {
         self.set_scheme(scheme)
     }
 
-    /// Expects tables of another scheme, before any has arrived. Transfers are the same under all
-    /// schemes with free XOR.
+    /// Changes the scheme, before any tables have arrived. Transfers do not change, because they
+    /// are the same under all schemes with free XOR.
     pub(super) fn set_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
         if scheme == self.terms.config.scheme {
             return Ok(());
@@ -40,14 +40,14 @@ impl EvaluatorCore {
         Ok(())
     }
 
-    /// Records tables of such a garbler that were not kept.
+    /// Records ignored tables of a garbler that will start again.
     pub(crate) fn skip(&mut self, skipped: &Skipped) -> Result<(), SessionError> {
         self.channel.receive_skipped(skipped);
         self.ignore(FrameKind::Tables, skipped.len as usize)
     }
 
-    /// Ignores frames that such a garbler sent before it knew this side's hello: a base-OT message,
-    /// and tables within the window.
+    /// Ignores a frame that a garbler sent before it knew that it must start again. Such a frame
+    /// can be a base-OT message, or tables within the window.
     pub(super) fn ignore(&mut self, kind: FrameKind, len: usize) -> Result<(), SessionError> {
         let ahead = self.terms.excess_window().unwrap_or(self.lead.limit());
         let limit = ahead.saturating_add(2 * MAX_PAYLOAD as u64);

@@ -1,4 +1,4 @@
-//! The interface of a garbler for its connection.
+//! The methods of a garbler that its connection calls.
 
 use super::GarblerCore;
 use crate::{
@@ -27,7 +27,7 @@ impl GarblerCore {
         Ok(())
     }
 
-    /// Returns whether a frame waits that the evaluator waits for.
+    /// Returns whether this side has a frame to send for which the evaluator waits.
     pub(crate) fn is_urgent(&self) -> bool {
         self.setup.is_some()
             || !self.channel.is_flushed()
@@ -35,12 +35,12 @@ impl GarblerCore {
             || self.may_finish()
     }
 
-    /// Returns whether tables wait for credit.
+    /// Returns whether this run still has tables to send, and so may wait for credit.
     pub(crate) fn is_held_back(&self) -> bool {
         self.is_running || self.begun < self.terms.config.batch
     }
 
-    /// Returns whether all tables are sent to a peer that agrees.
+    /// Returns whether the hellos agree and all tables are sent.
     pub(crate) fn is_garbled(&self) -> bool {
         self.agreed.is_some()
             && self.begun == self.terms.config.batch
@@ -66,11 +66,11 @@ impl GarblerCore {
         &self.layout
     }
 
-    /// Binds the run to its connection.
+    /// Sets the properties of the run that both openings determine.
     pub(crate) fn set_link(&mut self, link: RunLink) {
         self.terms.set_link(link);
         if self.setup.is_some() {
-            // The evaluator's window is known now.
+            // The evaluator's window is known now, so the garbler no longer uses its own window.
             self.set_eager(false);
         }
     }
@@ -94,7 +94,7 @@ impl GarblerCore {
         let Some(Frame { kind, payload }) = self.channel.receive(frame)? else {
             return Ok(());
         };
-        // The evaluator sent it before it knew that this side demands another plan.
+        // The evaluator sent these corrections before it knew that this side demands another plan.
         let is_in_vain = self.terms.plan != OtPlan::Pool
             && !self.setup_received
             && (self.agreed.as_ref()).is_some_and(|agreed| agreed.theirs.has_begun(OtPlan::Pool));

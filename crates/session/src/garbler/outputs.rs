@@ -15,9 +15,9 @@ impl GarblerCore {
         self.may_release().then(|| self.held_outputs.pop_front())?
     }
 
-    /// Returns whether the output of the oldest finished evaluation may be decoded: the hellos
-    /// agree, and the evaluator's inputs are fixed by transfers that passed their checks. If tables
-    /// are made before the inputs are known, this party's inputs must be fixed too.
+    /// Returns whether the output of the oldest finished evaluation may be decoded. The hellos must
+    /// agree, and the evaluator's inputs must be fixed by transfers that passed their checks. In a
+    /// prepared run, the labels of this party's inputs must be sent too.
     pub(super) fn may_release(&self) -> bool {
         let Some(outputs) = self.held_outputs.front() else {
             return false;
@@ -47,18 +47,18 @@ impl GarblerCore {
         self.verify_returned()
     }
 
-    /// Returns whether the `Output` message of a finished evaluation has not arrived.
+    /// Returns whether the `Output` message of any finished evaluation has not arrived yet.
     pub(super) fn is_output_due(&self) -> bool {
         self.awaited.len() + self.held_outputs.len() > self.returned.len()
     }
 
     /// Handles a piece of an `Output` message.
     ///
-    /// A complete message may arrive before its evaluation may be released. An evaluator can finish
-    /// without the labels that no gate and no output reads, and request them afterwards. The
-    /// garbler then keeps the message in `returned` until it releases the evaluation. It rejects a
-    /// message without an evaluation in `awaited` or `held_outputs`, so their number bounds
-    /// `returned`.
+    /// A complete message may arrive before its evaluation may be released, because an evaluator
+    /// can finish before it has requested labels that no gate and no output reads. The garbler then
+    /// keeps the message in `returned` until it releases the evaluation. It rejects a message
+    /// without an evaluation in `awaited` or `held_outputs`, so the number of these evaluations
+    /// bounds `returned`.
     pub(super) fn handle_output(&mut self, payload: &Bytes) -> Result<(), SessionError> {
         if !self.terms.config.output.reaches(Role::Garbler) {
             return Err(out_of_order(FrameKind::Output));

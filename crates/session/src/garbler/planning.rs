@@ -1,4 +1,4 @@
-//! Changes of the garbler's oblivious transfers.
+//! Changes of the garbler's plan of oblivious transfers.
 
 use rand::{CryptoRng, SeedableRng};
 
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl GarblerCore {
-    /// Makes the transfers that the evaluator has decided on, whatever was started.
+    /// Changes to the agreed plan, if this side has started with another one.
     pub(super) fn follow(&mut self, plan: OtPlan) {
         if plan != self.terms.plan {
             match plan {
@@ -26,7 +26,7 @@ impl GarblerCore {
         self.terms.plan = plan;
     }
 
-    /// Starts the transfers again. Returns the base-OT message.
+    /// Starts the transfers again, under `plan`. Returns the garbler's base-OT message.
     fn restart(&mut self, plan: OtPlan, rng: &mut impl CryptoRng) -> Vec<u8> {
         let base = self.terms.config.base_ot;
         let nonce = &self.hello.nonce;
@@ -35,7 +35,7 @@ impl GarblerCore {
         setup
     }
 
-    /// Plans for a path that is known now, if the hello has not been sent.
+    /// Plans the transfers again for `path`, if the hello has not been sent.
     pub(crate) fn set_path(
         &mut self,
         path: KnownPath,

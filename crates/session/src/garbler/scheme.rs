@@ -21,7 +21,7 @@ pub(super) type Garblers = (Garbler, Option<GarblingThreads>);
 
 /// State that a garbler keeps until the hellos agree, if it may have to start again.
 pub(super) struct Undecided {
-    /// The seed of all labels. It gives the same labels under another scheme.
+    /// The seed of all labels. Another scheme derives the same input labels from it.
     seed: Zeroizing<[u8; 32]>,
     /// This party's fetched input bits, for tables of another scheme.
     fetched: VecDeque<Bits>,
@@ -42,7 +42,7 @@ impl Undecided {
     }
 }
 
-/// Makes the garblers with one seed, under the scheme of `params`.
+/// Creates the garblers, all with the same seed, for the scheme of `params`.
 pub(super) fn garblers(
     terms: &RunTerms,
     params: Params,
@@ -80,7 +80,7 @@ pub(super) fn garblers(
 }
 
 impl GarblerCore {
-    /// Prefers another scheme, if the hello has not been sent.
+    /// Changes the preferred scheme, if the hello has not been sent.
     pub(crate) fn prefer_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
         if self.setup.is_none() {
             return Ok(());
@@ -107,7 +107,8 @@ impl GarblerCore {
             return Ok(true);
         }
         if begins_again {
-            // The evaluator sees only this scheme, so it waits for no second hello.
+            // The hello then contains only the agreed scheme, so the evaluator does not wait for a
+            // second hello.
             self.hello.settle_scheme(scheme);
         }
         if scheme != self.terms.config.scheme {
@@ -155,7 +156,7 @@ impl GarblerCore {
     }
 }
 
-/// Inputs of which some were fetched before.
+/// Inputs that start with bits that were already fetched.
 struct ResumedInputs {
     fetched: VecDeque<Bits>,
     rest: Box<dyn Inputs>,

@@ -18,7 +18,7 @@ pub(super) fn own_program() -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::other("cannot find this program").because(error))
 }
 
-/// Runs blocking work on a thread. An interrupt sets the flag that `work` receives.
+/// Runs blocking work on a thread. An interrupt by the user sets the flag that `work` receives.
 pub(super) fn cancellable<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> Result<T, RunError> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -116,7 +116,7 @@ pub(super) fn load(name_or_path: &str) -> Result<Scenario, Failure> {
     })
 }
 
-/// Classifies an error without a file as an error of the command line.
+/// Converts a scenario error to a failure. An error that concerns no file counts as a usage error.
 pub(super) fn scenario_failure(error: ScenarioError) -> Failure {
     Failure::new(FailureKind::Usage, error.to_string()).because(error)
 }

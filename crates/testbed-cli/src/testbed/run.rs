@@ -22,7 +22,7 @@ use super::{
 /// The name that selects all schemes or transports.
 const ALL: &str = "all";
 
-/// The name with which the parties choose.
+/// The name of the transport or scheme with which the parties choose one of the others.
 const AUTO: &str = Auto::NAME;
 
 #[derive(clap::Args)]

@@ -185,7 +185,7 @@ impl Sweep {
         Duration::from_secs(self.cut_off)
     }
 
-    /// Estimates the time of all runs of a case.
+    /// Estimates the total time of all runs of a case.
     fn estimate(&self, case: &SelectionCase) -> Duration {
         let once: Duration = (self.transports.iter())
             .map(|transport| case.estimate(transport, self.max_run_time()))
@@ -246,7 +246,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let options = MatrixOptions {
         binary: own_program()?,
         results: args.results.clone(),
-        // Longer than any run before it is cut off.
+        // The time limit exceeds the time after which any run is cut off.
         timeout: sweep.max_run_time() + Duration::from_secs(30),
         timelines: Timelines::None,
         live: None,
@@ -287,7 +287,7 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
     let mut names = transports.clone();
     names.sort_by_key(|&name| name != AUTO);
     let mut choosers: Vec<_> = names.into_iter().map(Judged::always).collect();
-    // After `auto`, if that was run, and before the fixed transports.
+    // The position is after `auto`, if `auto` was run, and before the fixed transports.
     let place = usize::from(transports.contains(&AUTO));
     choosers.insert(place, Judged::rule());
     choosers.insert(place + 1, Judged::model(by_model));

@@ -266,7 +266,7 @@ impl Browser {
         .await;
     }
 
-    /// Acts on an element, and tries again if the page has replaced the element.
+    /// Calls `act` with an element. Tries again if the page has replaced the element meanwhile.
     async fn persist(&self, by: &By, act: impl AsyncFn(WebElement) -> WebDriverResult<()>) {
         let deadline = Instant::now() + TIMEOUT;
         loop {
@@ -369,8 +369,8 @@ impl Browser {
         fs::read(path).unwrap()
     }
 
-    /// Waits until the server's files are downloaded, and returns them with their names. Charts
-    /// drawn by the page do not count.
+    /// Waits until this number of files from the server is downloaded. Returns their names and
+    /// contents. Charts that the page itself draws do not count.
     pub(super) async fn downloaded(&self, number: usize) -> Vec<(String, Vec<u8>)> {
         let deadline = Instant::now() + TIMEOUT;
         loop {

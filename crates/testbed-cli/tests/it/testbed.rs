@@ -207,8 +207,8 @@ fn interrupted(process: Process) -> Finished {
     })
 }
 
-/// Namespaces and TUN devices have no names and exist as long as a process holds them. So if no
-/// process of a run remains, they are gone too.
+/// Checks that no process of an interrupted run remains. Namespaces and TUN devices exist only
+/// while a process holds them, so they do not remain either.
 #[test]
 fn a_hundred_runs_killed_at_random_leave_nothing() {
     let folder = tempfile::tempdir().unwrap();

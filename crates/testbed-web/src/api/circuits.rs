@@ -19,10 +19,12 @@ use crate::{
     store::{Store, Upload, UploadError},
 };
 
-/// Maximum size of an uploaded circuit, in bytes. Each upload is held in memory.
+/// Maximum size of an uploaded circuit, in bytes. It bounds memory, because uploads are held in
+/// memory.
 pub(super) const MAX_BYTES: usize = 64 << 20;
 
-/// The prefix that distinguishes an upload, named by its digest, from a name of the catalogue.
+/// The prefix of the name of an upload. The digest of the upload follows. Names of the catalogue do
+/// not have it.
 const UPLOAD_PREFIX: &str = "upload:";
 
 /// Maximum length of a circuit's name with its parameters, in bytes.
@@ -180,7 +182,7 @@ pub(super) async fn upload(
     let mut params = params(pairs)?;
     let label = label(params.take("name")?.as_deref());
     params.finish()?;
-    // The permit is taken first: receiving the body may take minutes and 64 MiB of memory.
+    // The permit is acquired before the body is received, which may take minutes and 64 MiB.
     let _permit = app.limits.uploads.try_acquire().map_err(|_| {
         ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -242,7 +244,7 @@ pub(super) async fn delete(
     .await
 }
 
-/// Derives the label of an upload from the name of its file.
+/// Returns the label of an upload, derived from the name of the user's file.
 fn label(name: Option<&str>) -> String {
     let label: String = (name.unwrap_or_default().chars())
         .filter(|character| !character.is_control() && !matches!(character, '/' | '\\'))

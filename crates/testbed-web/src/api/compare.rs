@@ -1,5 +1,5 @@
-//! Handlers for comparisons: measured runs grouped by their conditions, with the limit that the
-//! conditions set.
+//! Handlers for comparisons. They group measured runs by conditions, and add the minimum run time
+//! that the conditions allow.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ struct Line {
     ids: Vec<i64>,
 }
 
-/// Median and range of the measurements of a quantity.
+/// Median, minimum and maximum of the measurements of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Spread {
     pub(super) median: f64,
@@ -125,7 +125,7 @@ fn of(app: &App, filter: &Filter) -> Result<Json<Comparison>, ApiError> {
 }
 
 fn groups(runs: &[Run]) -> Vec<Group> {
-    // A list, not a map: groups keep the order of their first runs.
+    // A list and not a map keeps the groups in the order of their first runs.
     let mut groups: Vec<(String, Vec<&Run>)> = Vec::new();
     for run in runs {
         let key = format!(
@@ -160,7 +160,7 @@ impl Group {
             })
             .collect();
         let time = |row: &Line| row.total_ms.map_or(f64::INFINITY, |total| total.median);
-        // The sort is stable: transports without a result keep their order.
+        // The sort is stable, so transports without a result keep their order.
         rows.sort_by(|a, b| time(a).total_cmp(&time(b)));
         let best = rows.first().filter(|row| row.total_ms.is_some());
         let slowest = best.and_then(|row| row.total_ms).map(|total| total.max);
@@ -268,7 +268,7 @@ mod tests {
         };
         assert_eq!(quic.total_ms, Some(expected));
         assert_eq!(group.rows[1].lost_packets, Some(2.0));
-        // A single transport has nothing to be compared with.
+        // A group with a single transport has no clear best.
         assert!(!groups[1].best_is_clear);
     }
 

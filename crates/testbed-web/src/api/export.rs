@@ -68,7 +68,7 @@ fn export(app: Arc<App>, pairs: QueryPairs, format: Format) -> Result<Response, 
     Ok((headers, Body::from_stream(export.pieces())).into_response())
 }
 
-/// The state of a download.
+/// The state of a download that is in progress.
 struct Export {
     app: Arc<App>,
     filter: Filter,
@@ -79,14 +79,15 @@ struct Export {
 }
 
 impl Export {
-    /// Streams the runs one block at a time, so that memory does not grow with the export.
+    /// Streams the runs in blocks of at most [`PAGE_RUNS`], so memory does not grow with the number
+    /// of runs.
     fn pieces(self) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
         stream::unfold(self, |mut export| async move {
             if export.is_over {
                 return None;
             }
             let piece = export.next().await;
-            // The error reaches the browser as an aborted download.
+            // An error aborts the download, which the browser reports.
             export.is_over |= piece.is_err();
             Some((piece.map_err(std::io::Error::other), export))
         })
@@ -171,7 +172,7 @@ impl Format {
     }
 }
 
-/// Returns the record within a detail, byte for byte.
+/// Returns the record that the details of a run contain, unchanged. None for users' programs.
 fn row_text(detail: &str) -> Result<Option<String>, serde_json::Error> {
     #[derive(serde::Deserialize)]
     struct WithRow<'a> {
@@ -183,7 +184,7 @@ fn row_text(detail: &str) -> Result<Option<String>, serde_json::Error> {
     Ok(with_row.row.map(|row| row.get().to_owned()))
 }
 
-/// Prefixes text with an apostrophe where a spreadsheet would evaluate it as a formula.
+/// Adds an apostrophe before each text that a spreadsheet would evaluate as a formula.
 fn without_formulas(run: &Run) -> Run {
     let safe = |text: &String| match text.chars().next() {
         Some('=' | '+' | '-' | '@' | '\t' | '\r') => format!("'{text}"),

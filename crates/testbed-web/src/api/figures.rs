@@ -66,7 +66,7 @@ async fn one(
         let figures = all(app, &filter)?;
         let found = figures.iter().find(|(known, _)| *known == name);
         let (name, figure) = found.ok_or_else(|| ApiError::missing("such figure of these runs"))?;
-        // The file name is the one known to the server, not text of the request.
+        // The file name comes from the server's own list, not from the request.
         Ok((name.clone(), draw(figure)?))
     }))
     .await?;

@@ -25,11 +25,11 @@ use crate::{
     run::Predicted,
 };
 
-/// Runs per transport: the default and the maximum.
+/// Default number of runs per transport. The next constant is the maximum.
 pub(super) const REPETITIONS: u32 = 3;
 pub(super) const MAX_REPETITIONS: u32 = 1000;
 
-/// Timeout of a run in seconds: the default and the maximum.
+/// Default time limit of a run, in seconds. The next constant is the maximum.
 const TIMEOUT_S: u64 = 300;
 pub(super) const MAX_TIMEOUT_S: u64 = 3600;
 
@@ -178,8 +178,8 @@ fn circuit(
     Ok((filled, work))
 }
 
-/// Predicts the time over each transport that the model covers. Also returns the transport that
-/// would be picked.
+/// Predicts the time over each transport that the model covers. Also returns the transport that the
+/// model would choose.
 fn predicted(
     app: &App,
     source: &Source,
@@ -198,7 +198,7 @@ fn predicted(
             environment: app.environment.as_ref(),
             transports: &wanted,
         });
-        // The job runs without a prediction.
+        // If there is no prediction, the job runs without one.
         let Ok(Predictions {
             choice: Ok(choice), ..
         }) = answer

@@ -1,4 +1,5 @@
-//! Handler for the map: predicted and measured best transports over round-trip time and loss.
+//! Handler for the map, which shows the best transport, predicted and measured, by round-trip time
+//! and loss.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +33,8 @@ const PAGE_RUNS: usize = 1000;
 /// Maximum number of runs that a map takes from the history.
 const MAX_RUNS: usize = 50_000;
 
-/// Maximum relative difference between a run's rate and the map's.
+/// Maximum relative difference between the rate of a run and the rate of the map. Runs with a
+/// larger difference are not shown.
 const RATE_TOLERANCE: f64 = 0.1;
 
 #[derive(Clone, Deserialize)]
@@ -207,7 +209,8 @@ impl<'a> MapQuery<'a> {
     fn measured(&self, runs: Vec<Run>) -> Result<Vec<Measured>, ApiError> {
         let mut paths: BTreeMap<(u64, u64), Vec<Run>> = BTreeMap::new();
         for run in runs {
-            // Both values are non-negative, so their bit patterns sort like the numbers.
+            // Both values are non-negative, so their bit patterns have the same order as the
+            // numbers.
             let key = (run.rtt_ms.to_bits(), run.loss.to_bits());
             paths.entry(key).or_default().push(run);
         }
@@ -275,8 +278,8 @@ impl Cell {
     }
 }
 
-/// Returns the index of the value nearest by ratio. Values below `floor` count as `floor`, because
-/// zero has no logarithm.
+/// Returns the index of the value whose ratio to `value` is nearest to 1. Values below `floor` are
+/// replaced by `floor`, because zero has no logarithm.
 fn nearest(values: &[f64], value: f64, floor: f64) -> usize {
     let log = |value: f64| value.max(floor).ln();
     let distance = |other: f64| (log(other) - log(value)).abs();

@@ -29,7 +29,7 @@ type Shared = axum::extract::State<Arc<App>>;
 /// The query parameters of a request, in order.
 type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
-/// Returns the router of all addresses, with the checks of [`guard`].
+/// Returns the router of all URL paths. [`guard`] checks every request.
 pub(super) fn router(app: &Arc<App>) -> Router {
     let mut router = Router::new()
         .route("/api/health", get(options::health))
@@ -84,7 +84,7 @@ fn params(pairs: QueryPairs) -> Result<Params, ApiError> {
     }
 }
 
-/// Parses a number that is part of an address.
+/// Parses a number in a URL path.
 fn number(text: &str, what: &str) -> Result<i64, ApiError> {
     (text.parse()).map_err(|_| ApiError::missing(format!("{what} {text:?}")))
 }

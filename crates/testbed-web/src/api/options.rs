@@ -1,4 +1,4 @@
-//! Handlers for the choices of the web UI, and for health checks.
+//! Handlers for the options that the web UI offers, and for health checks.
 
 use axum::{Json, extract::State};
 use serde::Serialize;
@@ -27,8 +27,8 @@ struct Preset {
     toml: &'static str,
 }
 
-/// The answer to a request for the options. The sliders are a struct to keep the web UI's order; a
-/// JSON value would sort them.
+/// The answer to a request for the options. The sliders are a struct, because a JSON value would
+/// sort them, and the web UI shows them in this order.
 #[derive(Serialize)]
 pub(super) struct Options {
     #[serde(flatten)]
@@ -36,7 +36,7 @@ pub(super) struct Options {
     sliders: Sliders,
 }
 
-/// The ranges of the values of a preset that users may change, most important first.
+/// The sliders for the values of a preset that users may change, most important first.
 #[derive(Serialize)]
 struct Sliders {
     rtt_ms: Slider,

@@ -19,13 +19,13 @@ use crate::{
 /// Maximum number of transports in a prediction or a job.
 pub(super) const MAX_TRANSPORTS: usize = 12;
 
-/// The scheme of a request that names none.
+/// The garbling scheme for requests that name none.
 pub(super) const DEFAULT_SCHEME: Scheme = Scheme::HalfGates;
 
 /// Maximum number of evaluations in a run.
 pub(super) const MAX_BATCH: u64 = 1_000_000;
 
-/// The name of the transport with which the parties choose one themselves.
+/// The name of the transport that lets the parties choose one of the others.
 pub(super) const AUTO: &str = "auto";
 
 #[derive(Deserialize)]
@@ -107,7 +107,7 @@ fn shown(scenario: &str, answer: &Predictions, limit: &PathLimit) -> Value {
     })
 }
 
-/// Returns the number of round trips from the established connection to the output.
+/// Returns the number of round trips from both parties being connected to the output.
 fn round_trips(workload: &Workload) -> f64 {
     f64::from(workload.flights) / 2.0
 }
@@ -197,7 +197,7 @@ pub(super) fn predictable(app: &App, given: Option<Vec<String>>) -> Result<Vec<S
         return Ok(usual());
     };
     let chosen = transports(app, &given)?;
-    // `auto` alone chooses from the default set.
+    // If only `auto` is given, it chooses from the default set.
     if chosen.iter().all(|name| name == AUTO) {
         return Ok(usual());
     }

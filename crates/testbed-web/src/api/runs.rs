@@ -19,7 +19,8 @@ use crate::{
 /// Maximum number of runs in one page of the list.
 pub(super) const MAX_PAGE: usize = 500;
 
-/// The runs to delete: by number, or by filter with their expected count.
+/// The runs to delete. They are given by their numbers, or by a filter and the expected number of
+/// matching runs.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DeleteRequest {
@@ -78,7 +79,7 @@ pub(super) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Re
     let found = (app.blocking(move |app| Ok(app.store.detailed(id)?))).await?;
     let Detailed { run, detail } = found.ok_or_else(|| ApiError::missing(format!("run {id}")))?;
     let run = serde_json::to_string(&run).map_err(|error| ApiError::internal(&error))?;
-    // The detail is a JSON object too, so its fields are appended to the outer object.
+    // The details are a JSON object, so their fields are appended to the outer object.
     let body = match detail.strip_prefix('{') {
         Some(rest) if rest.trim() != "}" => format!("{{\"run\":{run},{rest}"),
         _ => format!("{{\"run\":{run}}}"),

@@ -21,7 +21,7 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// The state of one event stream.
 struct EventStream {
     ready: VecDeque<Event>,
-    /// `None` if the events of the job are no longer kept, and after the end.
+    /// The event log of the job. `None` after the last event, or if the log is no longer kept.
     log: Option<Log>,
     changes: Option<watch::Receiver<u64>>,
     /// The identifier of the last event that was sent.
@@ -44,7 +44,7 @@ pub(super) async fn events(
     let mut params = params(pairs)?;
     let after = params.read::<u64>("after")?;
     params.finish()?;
-    // A browser sends this header when it reconnects.
+    // A browser sends the header `Last-Event-ID` when it reconnects.
     let last = (headers.get("last-event-id")).and_then(|id| id.to_str().ok()?.parse().ok());
     let permit = Arc::clone(&app.limits.streams)
         .try_acquire_owned()
@@ -90,8 +90,8 @@ impl EventStream {
             }
             let log = self.log.as_ref()?;
             let changes = self.changes.as_mut()?;
-            // Marked as seen before the log is read, so that an event added afterwards wakes this
-            // task.
+            // The change is marked as seen before the log is read. So an event that is added later
+            // wakes this task.
             changes.borrow_and_update();
             let found = log.after(self.after);
             if let Some((from, to)) = found.gap {
@@ -105,7 +105,7 @@ impl EventStream {
             if found.is_end {
                 self.log = None;
                 if self.ready.is_empty() {
-                    // The client has reconnected after it received everything.
+                    // The client has reconnected after it received all events.
                     return Some(event(None, "end", &self.end));
                 }
                 continue;

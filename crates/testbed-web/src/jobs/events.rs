@@ -1,4 +1,4 @@
-//! The event log of a job. It keeps events for clients that connect later or reconnect.
+//! The event log of a job. It stores events for clients that connect later or reconnect.
 
 use std::{
     collections::VecDeque,
@@ -8,8 +8,8 @@ use std::{
 use serde::Serialize;
 use tokio::sync::watch;
 
-/// Maximum number of events that are kept per job. Older ones are discarded, and clients get a gap
-/// event.
+/// Maximum number of stored events per job. Older events are discarded. Clients that have not
+/// received them get a gap event.
 const MAX_EVENTS: usize = 4000;
 
 /// An event of a job.
@@ -18,7 +18,7 @@ pub(crate) struct Event {
     /// Sequence number within the job, from 1.
     pub(crate) id: u64,
     pub(crate) name: &'static str,
-    /// JSON without line breaks.
+    /// The data of the event, as JSON without line breaks.
     pub(crate) data: Arc<str>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Log(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     state: Mutex<LogState>,
-    /// The sequence number of the last event.
+    /// The sequence number of the last event, which readers watch.
     last: watch::Sender<u64>,
 }
 
@@ -40,13 +40,13 @@ struct LogState {
     has_ended: bool,
 }
 
-/// The events after a sequence number.
+/// The stored events after a sequence number.
 #[derive(Debug, PartialEq)]
 pub(crate) struct NewEvents {
     pub(crate) events: Vec<Event>,
-    /// The first and last sequence numbers of the events that were discarded.
+    /// The first and last sequence numbers of events in between that were discarded.
     pub(crate) gap: Option<(u64, u64)>,
-    /// Whether the last of these events is the last of the job.
+    /// True if the job has ended, so no further events follow.
     pub(crate) is_end: bool,
 }
 
@@ -63,19 +63,19 @@ impl Log {
         self.add(name, data, false);
     }
 
-    /// Adds the last event. Events after it are ignored.
+    /// Adds the last event of the job. Later events are ignored.
     pub(super) fn end(&self, data: &impl Serialize) {
         self.add("end", data, true);
     }
 
     fn add(&self, name: &'static str, data: &impl Serialize, is_end: bool) {
-        // The data are plain structures, whose serialization does not fail.
+        // Serialization does not fail, because the data are plain structures.
         let data = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());
         let mut state = self.lock();
         if state.has_ended {
             return;
         }
-        // Set together with the event: a woken reader checks for the end at once.
+        // The flag is set together with the event, because a woken reader checks it at once.
         state.has_ended = is_end;
         state.last += 1;
         let event = Event {
@@ -90,14 +90,15 @@ impl Log {
         self.0.last.send_replace(state.last);
     }
 
-    /// Returns the events after this sequence number, as far as they are kept.
+    /// Returns the stored events after the sequence number `id`.
     pub(crate) fn after(&self, id: u64) -> NewEvents {
         let state = self.lock();
         let first = state
             .events
             .front()
             .map_or(state.last + 1, |event| event.id);
-        // A number from the future belongs to another job or to an earlier server process.
+        // A number above the last one belongs to another job or to an earlier server process. The
+        // reader then gets all events.
         let id = if id > state.last { 0 } else { id };
         NewEvents {
             events: (state.events.iter())
@@ -109,7 +110,7 @@ impl Log {
         }
     }
 
-    /// Returns a receiver that changes with each new event.
+    /// Returns a receiver of the last sequence number. It changes with each new event.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.0.last.subscribe()
     }

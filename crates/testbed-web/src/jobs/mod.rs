@@ -31,14 +31,14 @@ use super::{
 /// Maximum number of jobs in the queue.
 pub(super) const MAX_QUEUED: usize = 32;
 
-/// Number of ended jobs whose events are kept.
+/// Maximum number of ended jobs whose events are kept in memory.
 const MAX_ENDED: usize = 16;
 
 /// The state of a job.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum JobState {
-    /// The job waits for others.
+    /// The job waits until earlier jobs have ended.
     Queued,
     Running,
     /// All runs of the job have ended.
@@ -68,10 +68,10 @@ impl JobState {
     }
 }
 
-/// A job in an answer and in the history.
+/// A job, as HTTP answers and the history represent it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub(super) struct Job {
-    /// 0 until the history assigns a number.
+    /// The number of the job. It is 0 until the history assigns one.
     #[serde(default)]
     pub(super) id: i64,
     pub(super) kind: String,
@@ -82,7 +82,7 @@ pub(super) struct Job {
     pub(super) request: JobRequest,
     pub(super) scenario: String,
     pub(super) label: String,
-    /// The position in the queue, from 1; 0 for a job that is not queued.
+    /// The position in the queue, from 1. It is 0 for a job that is not queued.
     pub(super) position: usize,
     pub(super) done: u64,
     pub(super) total: u64,
@@ -129,13 +129,13 @@ pub(super) struct Jobs {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// The state that the thread of the jobs shares with the handlers.
+/// The state that the job thread shares with the HTTP handlers.
 struct Shared {
     store: Arc<Store>,
     /// The `transpute` program, which runs both parties.
     binary: PathBuf,
     queue: Mutex<Queue>,
-    /// Notified of new jobs and of the shutdown.
+    /// Wakes the job thread when there is a new job or the server shuts down.
     wake: Condvar,
 }
 
@@ -148,23 +148,23 @@ impl std::fmt::Debug for Shared {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<i64>,
-    /// Queued and running jobs, and the last ones that have ended.
+    /// Queued and running jobs, and the last [`MAX_ENDED`] jobs that have ended, by number.
     entries: HashMap<i64, Entry>,
-    /// Ended jobs, oldest first.
+    /// The numbers of the ended jobs in `entries`, oldest first.
     over: VecDeque<i64>,
     is_stopping: bool,
 }
 
 struct Entry {
     job: Job,
-    /// Taken when the job starts.
+    /// The runs of the job. None after the job has started.
     plan: Option<Plan>,
     log: Log,
     cancel: Arc<AtomicBool>,
 }
 
 impl Jobs {
-    /// Starts the thread that runs jobs.
+    /// Starts the job thread, which runs all jobs.
     pub(super) fn start(store: Arc<Store>, binary: PathBuf) -> Result<Self, ServeError> {
         let shared = Arc::new(Shared {
             store,
@@ -233,7 +233,7 @@ impl Jobs {
         self.shared.store.job(id)
     }
 
-    /// Returns a job with its event log, if that is still kept.
+    /// Returns a job with its event log. The log is `None` if it is no longer kept.
     pub(super) fn with_events(&self, id: i64) -> Result<Option<(Job, Option<Log>)>, StoreError> {
         if let Some(entry) = self.shared.lock().entries.get(&id) {
             return Ok(Some((entry.job.clone(), Some(entry.log.clone()))));
@@ -242,7 +242,7 @@ impl Jobs {
         Ok(job.map(|job| (job, None)))
     }
 
-    /// Lists at most `limit` jobs before the one with this number, newest first.
+    /// Lists at most `limit` jobs whose numbers are below `before`, newest first.
     pub(super) fn list(&self, before: Option<i64>, limit: usize) -> Result<Vec<Job>, StoreError> {
         let mut jobs = self.shared.store.jobs(before, limit)?;
         let queue = self.shared.lock();
@@ -297,8 +297,8 @@ impl Jobs {
         }
     }
 
-    /// Shuts down: accepts no further jobs, interrupts the queued ones and cancels the running one.
-    /// Returns when the thread has ended.
+    /// Shuts down. Accepts no further jobs, marks queued jobs as interrupted, and cancels the
+    /// running job. Returns when the job thread has ended.
     pub(super) fn stop(&self) {
         {
             let mut queue = self.shared.lock();
@@ -318,7 +318,7 @@ impl Jobs {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(thread) = thread {
-            // A panic of that thread was handled there; shutting down continues.
+            // A panic of the job thread does not stop the shutdown.
             let _ = thread.join();
         }
     }
@@ -332,14 +332,15 @@ impl Drop for Jobs {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // No change of the queue is split by code that can panic.
+        // After a panic of another thread, the queue is consistent, because no code that can panic
+        // runs between related changes.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs jobs until the server ends.
     fn work(&self) {
         while let Some((id, plan, log, cancel)) = self.next() {
-            // A panic in one job must not end the thread that serves all others.
+            // A panic in one job must not end the thread, which runs all other jobs too.
             let running = AssertUnwindSafe(|| runner::run(self, id, &plan, &log, &cancel));
             let outcome = catch_unwind(running)
                 .unwrap_or_else(|_| Err("the job panicked: this is a bug".to_owned()));
@@ -357,7 +358,7 @@ impl Shared {
         }
     }
 
-    /// Waits for the next job and marks it as running. Returns `None` at shutdown.
+    /// Waits for a queued job and marks it as running. Returns `None` at shutdown.
     fn next(&self) -> Option<(i64, Plan, Log, Arc<AtomicBool>)> {
         let mut queue = self.lock();
         let id = loop {
@@ -376,7 +377,8 @@ impl Shared {
         entry.job.started_unix_ms = Some(unix_ms());
         let (log, cancel) = (entry.log.clone(), Arc::clone(&entry.cancel));
         log.push("job", &entry.job);
-        // An error does not matter: after a crash, queued and running jobs are treated alike.
+        // An error does not matter. After a crash, a job that is still recorded as queued is marked
+        // as interrupted, like a running one.
         let _ = self.store.update_job(&entry.job);
         self.number(&mut queue);
         Some((id, plan, log, cancel))
@@ -411,7 +413,7 @@ impl Shared {
         entry.log.push("job", &job);
         entry.log.end(&serde_json::json!({ "state": state }));
         queue.over.push_back(id);
-        // A job that could not be written stays in memory as long as the server runs.
+        // A job that could not be written to the history stays in memory until the server ends.
         if kept.is_ok()
             && queue.over.len() > MAX_ENDED
             && let Some(oldest) = queue.over.pop_front()

@@ -8,7 +8,7 @@ use transpute_testbed::runner::Cell;
 
 use crate::{predictor::Source, run::Predicted, scenario_choice::ScenarioChoice};
 
-/// The request of a job. Absent fields get their defaults before it is stored.
+/// The request for a job. Absent fields get their defaults before the request is stored.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobRequest {
@@ -50,16 +50,16 @@ pub(crate) struct Plan {
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
     Circuit {
-        /// The name in the request.
+        /// The name of the circuit in the request.
         circuit: String,
-        /// The label that users see.
+        /// The label of the circuit that users see.
         label: String,
         source: Source,
         scheme: String,
         batch: u64,
         encrypted: bool,
         transports: Vec<String>,
-        /// Predictions by transport.
+        /// The predicted times by transport.
         predicted: HashMap<String, Predicted>,
         /// The transport that the model picks.
         pick: Option<String>,
@@ -117,8 +117,8 @@ impl Plan {
         }
     }
 
-    /// Returns the cells of the matrix to run; none for users' programs. Uploads are named by their
-    /// paths.
+    /// Returns the cells of the matrix to run. There are none for users' programs. Uploaded
+    /// circuits are named by their paths.
     pub(super) fn cells(&self) -> Vec<Cell> {
         let Work::Circuit {
             source,

@@ -1,4 +1,4 @@
-//! Runs a job: its cells or its programs, one after the other.
+//! Runs a job: its cells or its programs, in sequence.
 
 use std::{
     collections::HashMap,
@@ -27,7 +27,7 @@ use crate::{
     store::StoreError,
 };
 
-/// The data of the event that a run starts.
+/// The data of the event for the start of a run.
 #[derive(Serialize)]
 struct RunStart<'a> {
     number: u64,
@@ -39,7 +39,7 @@ struct RunStart<'a> {
     predicted_s: Option<f64>,
 }
 
-/// The details of a run, which lists do not show.
+/// The details of a run. They are stored separately, because lists do not show them.
 #[derive(Serialize)]
 struct Detail<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ struct Programs<'a> {
     b_output: String,
 }
 
-/// Runs a job to its end. An error is one line.
+/// Runs a job to its end. Returns an error as one line of text.
 pub(super) fn run(
     shared: &Shared,
     id: i64,
@@ -284,7 +284,8 @@ impl JobRun<'_> {
             run.take_last_look(look);
         }
         if run.kind == RunKind::Programs {
-            // Ended processes cannot be sampled: the last sample is close to their total.
+            // Processes that have ended cannot be sampled. Their last sample is close to their
+            // total.
             let seen = |party: usize| {
                 samples
                     .iter()
@@ -314,7 +315,7 @@ impl JobRun<'_> {
     }
 }
 
-/// Returns the phases of both parties on one clock, in order of time.
+/// Returns the phases of both parties, in order of time since the parties' first packet.
 fn phases(measured: &Measured) -> Vec<Phase> {
     let mut phases = Vec::new();
     for (party, row) in [
@@ -371,8 +372,8 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     line.replace(['\n', '\r'], " ")
 }
 
-/// Returns the kernel settings of emulated paths, or the reason why this machine cannot emulate
-/// any.
+/// Returns the kernel settings of emulated paths. If this machine cannot emulate paths, returns the
+/// reason.
 pub(crate) fn probe_environment() -> Result<Environment, String> {
     let scenario = Scenario::named("loopback").map_err(|error| error.to_string())?;
     runner::environment_inside(&scenario).map_err(|error| with_causes(&error))

@@ -18,8 +18,8 @@ use super::Log;
 /// Time between samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Maximum number of samples kept per run. When it is exceeded, every second sample is dropped and
-/// the sampling rate halves.
+/// Maximum number of stored samples per run. When it is exceeded, every second sample is dropped,
+/// and the rate at which samples are stored halves.
 const MAX_SAMPLES: usize = 2000;
 
 /// The state of a run at one moment.
@@ -34,7 +34,7 @@ pub(super) struct Sample {
     evaluator: Option<PartySample>,
 }
 
-/// Counters of one direction.
+/// Counters of one direction of the path.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 struct DirectionSample {
     mbit: f64,
@@ -56,7 +56,7 @@ struct PartySample {
 }
 
 impl Sample {
-    /// Returns the processor seconds that party A and party B had used by then.
+    /// Returns the processor time of party A and party B up to this sample, in seconds.
     pub(super) fn cpu_s(&self) -> [Option<f64>; 2] {
         [self.garbler, self.evaluator].map(|party| party.map(|party| party.user_s + party.system_s))
     }
@@ -76,13 +76,13 @@ struct Series {
     number: u64,
     before: Option<(Instant, LiveState)>,
     samples: Vec<Sample>,
-    /// One of this many samples is kept.
+    /// One in this number of samples is stored.
     every: usize,
     looks: usize,
     phases: usize,
 }
 
-/// The thread that samples. It ends when this is dropped.
+/// The sampling thread. It ends on drop.
 #[derive(Debug)]
 pub(super) struct Sampler {
     series: Arc<Mutex<Series>>,
@@ -91,7 +91,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Starts sampling; samples and phases go to `log`.
+    /// Starts the thread. It adds samples and phases to `log` as events.
     pub(super) fn start(live: Live, log: Log) -> std::io::Result<Self> {
         let series = Arc::new(Mutex::new(Series::default()));
         let over = Arc::new(AtomicBool::new(false));
@@ -101,8 +101,8 @@ impl Sampler {
             .spawn(move || {
                 while !ended.load(Ordering::Relaxed) {
                     let mut series = lock(&looking);
-                    // The lock is held across sampling, so that the run's number cannot change in
-                    // between.
+                    // The lock is held while the run is sampled, so that a sample cannot get the
+                    // number of the next run.
                     if let Some(look) = live.look() {
                         series.take(look, &log);
                     }
@@ -184,7 +184,7 @@ impl Series {
             let counters: &PathCounters = &look.counters[index];
             let arrived = before.map_or(0, |(_, look)| look.counters[index].bytes_out);
             let bits = counters.bytes_out.saturating_sub(arrived) as f64 * 8.0;
-            // The first sample covers the time since the first packet.
+            // The first sample covers the time since the parties' first packet.
             let since = seconds.or(look.elapsed.map(|elapsed| elapsed.as_secs_f64()));
             let mbit = match since {
                 Some(seconds) if seconds > 1e-6 => bits / 1e6 / seconds,
@@ -277,7 +277,7 @@ mod tests {
         let mut series = Series::default();
         let start = Instant::now();
         let first = series.sample(start, &look(1000));
-        // 1,000 bytes in the first second.
+        // 1,000 bytes in the first second are 0.008 Mbit/s.
         assert_eq!(first.up.mbit, 0.008);
         series.before = Some((start, look(1000)));
         let second = series.sample(start + Duration::from_secs(2), &look(251_000));

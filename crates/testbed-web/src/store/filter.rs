@@ -1,4 +1,4 @@
-//! Filters of runs, and the query parameters that they are parsed from.
+//! Filters of runs. They are parsed from query parameters.
 
 use rusqlite::types::Value;
 
@@ -13,7 +13,7 @@ pub(super) const MAX_IDS: usize = 2000;
 /// Maximum length of a search text, in bytes.
 const MAX_TEXT_BYTES: usize = 4096;
 
-/// The parameters of a query. Each is taken once.
+/// The parameters of a query that were not taken yet. Each can be taken once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params(Vec<(String, String)>);
 
@@ -28,7 +28,7 @@ impl Params {
         Self(pairs)
     }
 
-    /// Takes a parameter. An empty one counts as absent.
+    /// Takes a parameter. An empty value counts as absent.
     pub(crate) fn take(&mut self, name: &str) -> Result<Option<String>, ApiError> {
         let Some(index) = self.0.iter().position(|(known, _)| known == name) else {
             return Ok(None);
@@ -40,7 +40,7 @@ impl Params {
         Ok((!value.is_empty()).then_some(value))
     }
 
-    /// Takes a parameter and parses it.
+    /// Takes a parameter and parses its value.
     pub(crate) fn read<T: std::str::FromStr>(&mut self, name: &str) -> Result<Option<T>, ApiError> {
         let Some(text) = self.take(name)? else {
             return Ok(None);
@@ -53,7 +53,7 @@ impl Params {
         }
     }
 
-    /// Rejects parameters that were not taken. A misspelled filter must not select all runs.
+    /// Returns an error if a parameter was not taken. A misspelled filter must not select all runs.
     pub(crate) fn finish(self) -> Result<(), ApiError> {
         match self.0.first() {
             Some((name, _)) => Err(ApiError::bad(format!("unknown parameter {name:?}"))),
@@ -62,7 +62,7 @@ impl Params {
     }
 }
 
-/// A filter of runs. All of its conditions must hold.
+/// A filter of runs. It selects the runs for which all its conditions hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Filter {
     words: Vec<(&'static str, Vec<String>)>,
@@ -149,7 +149,7 @@ impl Filter {
         }
     }
 
-    /// Selects the successful runs of a circuit with a scheme and a batch.
+    /// Selects the successful runs of a circuit with a scheme and a number of evaluations.
     pub(crate) fn of_work(circuit: &str, scheme: &str, batch: u64) -> Self {
         let word = |text: &str| vec![text.to_owned()];
         Self {

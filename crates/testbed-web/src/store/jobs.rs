@@ -1,4 +1,4 @@
-//! The jobs in the history.
+//! Stores jobs in the history.
 
 use super::{Store, StoreError};
 use crate::jobs::{Job, JobState};
@@ -32,7 +32,7 @@ impl Store {
         found.map(|(id, text)| read(id, &text)).transpose()
     }
 
-    /// Lists at most `limit` jobs before the one with this number, newest first.
+    /// Lists at most `limit` jobs whose numbers are below `before`, newest first.
     pub(crate) fn jobs(&self, before: Option<i64>, limit: usize) -> Result<Vec<Job>, StoreError> {
         let values = vec![
             before.unwrap_or(i64::MAX).into(),

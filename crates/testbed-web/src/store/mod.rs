@@ -29,7 +29,7 @@ const FILE: &str = "history.sqlite3";
 /// The name of the lock file. The server that holds its lock owns the folder.
 const LOCK: &str = "lock";
 
-/// Maximum number of values that a facet lists.
+/// Maximum number of values of a column that [`Store::facet`] lists.
 const MAX_VALUES: i64 = 200;
 
 /// The reason why the history cannot be used.
@@ -59,7 +59,7 @@ pub enum StoreError {
         path: PathBuf,
         /// The format of the file.
         found: i64,
-        /// The latest known format.
+        /// The latest format that this program supports.
         expected: i64,
     },
     /// Another server uses the folder.
@@ -113,7 +113,7 @@ pub(super) struct Store {
     _lock: File,
 }
 
-/// A page of runs.
+/// A page of the list of runs.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) runs: Vec<Run>,
@@ -121,7 +121,7 @@ pub(super) struct Page {
     pub(super) next: Option<i64>,
 }
 
-/// A value of a column and the number of its runs.
+/// A value of a column, and the number of runs with this value.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Facet {
     pub(super) value: String,
@@ -136,7 +136,7 @@ pub(super) struct Detailed {
     pub(super) detail: String,
 }
 
-/// The order of a list.
+/// The order of a list of runs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Order {
     Newest,
@@ -144,7 +144,8 @@ pub(super) enum Order {
 }
 
 impl Store {
-    /// Opens the history in a folder, or creates both. Other users can neither read nor write it.
+    /// Opens the history in a folder. Creates the folder and the history if they do not exist.
+    /// Other users can neither read nor write the history.
     pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
         let file_error = |path: &Path| {
             let path = path.to_owned();
@@ -275,7 +276,8 @@ impl Store {
         Ok(counts.into_iter().next().unwrap_or(0))
     }
 
-    /// Lists the values of a column with the number of runs of each, most frequent first.
+    /// Lists the values of a column and the number of matching runs with each value, most frequent
+    /// value first.
     pub(super) fn facet(&self, filter: &Filter, column: Column) -> Result<Vec<Facet>, StoreError> {
         let (wanted, mut values) = filter.condition();
         let (column, label) = column.names();
@@ -333,8 +335,8 @@ impl Store {
             .collect()
     }
 
-    /// Deletes runs and returns their number. If `expected` differs from that number, deletes
-    /// nothing and returns it as the error.
+    /// Deletes the matching runs and returns their number. If their number differs from `expected`,
+    /// deletes nothing and returns the number as the error.
     pub(super) fn delete(
         &self,
         filter: &Filter,
@@ -391,7 +393,7 @@ impl Store {
     }
 
     fn writer(&self) -> MutexGuard<'_, Connection> {
-        // A panic elsewhere rolls back the open transaction, so the connection stays usable.
+        // A panic of another thread rolls back its transaction, so the connection stays usable.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -411,7 +413,7 @@ impl Store {
     }
 }
 
-/// A column that facets count.
+/// A column whose values [`Store::facet`] counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Column {
     Circuit,
@@ -440,7 +442,8 @@ fn read_run(id: i64, summary: &str) -> Result<Run, StoreError> {
     Ok(Run { id, ..run })
 }
 
-/// Converts to the signed 64-bit integers of SQLite. Larger values become the maximum.
+/// Converts a number to a signed 64-bit integer, as SQLite stores it. A larger number becomes the
+/// maximum.
 fn sql_integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

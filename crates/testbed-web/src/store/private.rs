@@ -1,4 +1,5 @@
-//! Files and folders that other users cannot read. They hold results, uploads and users' commands.
+//! Creates files and folders that other users cannot read. They contain results, uploads and users'
+//! commands.
 
 use std::{
     fs::{DirBuilder, File, Permissions},
@@ -12,7 +13,7 @@ use super::StoreError;
 /// The permission bits of the group and of others.
 const GROUP_AND_OTHERS: u32 = 0o077;
 
-/// The bits that let group or others replace files in a folder.
+/// The permission bits that let the group or others replace files in a folder.
 const GROUP_AND_OTHERS_WRITE: u32 = 0o022;
 
 /// Creates a folder with mode 0700, unless it exists. An existing folder may be readable by others,

@@ -6,10 +6,11 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::StoreError;
 
-/// The SQLite application identifier, "TpTB". It distinguishes these files from other programs'.
+/// The SQLite application identifier, "TpTB". It distinguishes these files from those of other
+/// programs.
 const APPLICATION_ID: i64 = 0x5470_5442;
 
-/// The format of the file, in `user_version`. A file of another format is rejected.
+/// The format version of the file, stored in `user_version`. A file of another format is rejected.
 const FORMAT: i64 = 1;
 
 /// Maximum size of the file, in bytes.
@@ -18,8 +19,8 @@ const MAX_BYTES: i64 = 8 << 30;
 /// Time that a connection waits for the lock of another one.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The tables. `runs` has the columns that lists and filters use. `details` has the large texts, so
-/// that lists need not read them.
+/// The SQL that creates the tables. `runs` has the columns that lists and filters use. `details`
+/// has the large texts, so that lists need not read them.
 const TABLES: &str = "
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -127,7 +128,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Maps an error of SQLite to the error of the history.
+/// Converts an error of SQLite to a [`StoreError`].
 pub(super) fn failed(path: &Path, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match error.sqlite_error_code() {

@@ -63,7 +63,7 @@ impl Store {
         is_digest.then(|| self.uploads_folder().join(format!("{digest}.txt")))
     }
 
-    /// Writes an upload to its path, if the limits permit, and returns the path.
+    /// Writes an upload to a file, if the limits permit, and returns the path of the file.
     pub(crate) fn put_upload(&self, digest: &str, bytes: &[u8]) -> Result<PathBuf, UploadError> {
         let query = "SELECT count(*), ifnull(sum(bytes), 0) FROM uploads";
         let (count, sum) = (self
@@ -82,7 +82,7 @@ impl Store {
 
     /// Removes the file of an upload.
     pub(crate) fn drop_upload(&self, path: &Path) {
-        // If the file stays, the next upload of the same content replaces it.
+        // If removing fails, the next upload of the same content replaces the file.
         let _ = fs::remove_file(path);
     }
 
@@ -126,7 +126,7 @@ impl Store {
         Ok((all.into_iter()).find(|upload| upload.digest == digest && has_file(upload)))
     }
 
-    /// Deletes an upload and returns whether there was one.
+    /// Deletes an upload. Returns whether it existed.
     pub(crate) fn delete_upload(&self, digest: &str) -> Result<bool, StoreError> {
         let query = "DELETE FROM uploads WHERE digest = ?";
         let (deleted, _) = self.execute(query, vec![digest.to_owned().into()])?;

@@ -1,4 +1,4 @@
-//! The last relevant line of an output stream.
+//! Reads the output streams of a program, and keeps their last relevant line and their end.
 
 use std::{
     io::{self, Read},
@@ -12,13 +12,13 @@ use std::{
 
 use serde::de::IgnoredAny;
 
-/// Maximum length of a kept line, in bytes. Longer lines are ignored.
+/// Maximum length of a relevant line, in bytes. Longer lines are ignored.
 const MAX_LINE: usize = 1 << 20;
 
-/// Number of bytes that are kept of the end of a program's output.
+/// Number of bytes at the end of a program's output that are kept.
 const MAX_OUTPUT: usize = 16 << 10;
 
-/// The end of the output on some streams, in order of arrival.
+/// The last bytes of a program's output on all its streams, in order of arrival.
 #[derive(Clone, Default)]
 pub(super) struct Tail(Arc<Mutex<Vec<u8>>>);
 
@@ -30,7 +30,7 @@ impl Tail {
         kept.drain(..superfluous);
     }
 
-    /// Returns the output as text.
+    /// Returns the kept bytes as text.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&lock(&self.0)).into_owned()
     }
@@ -72,17 +72,18 @@ impl Listener {
         Self { heard, closed }
     }
 
-    /// Waits for the end of the stream, or for the deadline. Returns the last relevant line.
+    /// Waits until the stream ends or the deadline passes. Returns the last line for which
+    /// `matters` was true.
     pub(super) fn last_line(self, deadline: Instant) -> Option<Vec<u8>> {
-        // Nothing is sent. A process that keeps the stream open for longer has left the command's
-        // process group.
+        // Nothing is sent on this channel. It closes at the end of the stream. Only a process that
+        // has left the command's process group can keep the stream open until the deadline.
         let _ = (self.closed).recv_timeout(deadline.saturating_duration_since(Instant::now()));
         lock(&self.heard).last.take()
     }
 }
 
 fn lock<T>(kept: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // A thread that panicked left complete lines.
+    // Each write is complete, so a panic of another thread leaves valid lines.
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

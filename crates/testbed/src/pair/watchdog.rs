@@ -1,9 +1,9 @@
 //! Ends the programs of a path when this process ends, even by SIGKILL.
 //!
-//! A parent-death signal reaches a command, but not its child processes, and a process can leave
-//! its group. But no process without privileges can leave its network namespace. So a shell waits
-//! until the pipe from this process is closed, also by the kernel at the end of this process. Then
-//! it kills every process in the two namespaces.
+//! A parent-death signal reaches a command but not its child processes, and a process can leave its
+//! process group. But a process without privileges cannot leave its network namespace. So a shell
+//! waits until a pipe from this process is closed, which happens at the latest when this process
+//! ends. Then the shell kills every process in the network namespaces of both sides.
 
 use std::{
     io,
@@ -13,9 +13,10 @@ use std::{
 
 use transpute_netem::lab::{Lab, Side};
 
-/// Standard output and standard error are the namespaces. A killed process may take a moment to
-/// end, so the shell repeats the search until it finds none. After 100 rounds it gives up on
-/// processes that cannot be killed (uninterruptible sleep).
+/// The script of the shell. Its standard output and standard error are the open files of the two
+/// namespaces. A killed process may take a moment to end, so the script repeats its search until it
+/// finds no process. It gives up after 100 searches, because a process in uninterruptible sleep
+/// does not end.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 read -r _
@@ -40,7 +41,7 @@ done
 pub(super) struct Watchdog(Child);
 
 impl Watchdog {
-    /// Starts the watchdog. Programs that are started before are not protected.
+    /// Starts the watchdog. It may miss programs that were started earlier.
     pub(super) fn start(lab: &Lab) -> io::Result<Self> {
         let [a, b] = [lab.namespace(Side::A)?, lab.namespace(Side::B)?];
         (Command::new("/bin/sh").args(["-c", SCRIPT]))

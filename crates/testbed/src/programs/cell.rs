@@ -1,4 +1,4 @@
-//! Cells: the combinations of an experiment, with their commands.
+//! The cells of a plan: the combinations of its experiments, with their commands.
 
 use std::{
     collections::BTreeMap,
@@ -13,23 +13,23 @@ use super::{
     plan::{Axes, Experiment, REPETITION},
 };
 
-/// A form of a [`Plan`].
+/// The form in which a [`Plan`] is run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Form {
-    /// All combinations.
+    /// All combinations of the plan.
     Full,
-    /// The combinations of its `quick` tables.
+    /// Fewer combinations: the values of the `quick` tables replace those of the experiments.
     Quick,
 }
 
 /// One combination of conditions and variables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramCell {
-    /// The experiment.
+    /// The name of the experiment.
     pub experiment: String,
     /// The conditions of the path.
     pub scenario: Scenario,
-    /// The values of the variables.
+    /// The values of the variables, by name.
     pub variables: BTreeMap<String, Setting>,
     /// The commands of side A and side B, with placeholders.
     pub templates: [String; 2],
@@ -40,8 +40,8 @@ pub struct ProgramCell {
 }
 
 impl Plan {
-    /// Returns all combinations, in the order of the file. Of the variables, the last by name
-    /// changes first.
+    /// Returns all combinations, in the order of the file. From one combination to the next, the
+    /// alphabetically last variable changes first.
     #[must_use]
     pub fn cells(&self, form: Form) -> Vec<ProgramCell> {
         (self.experiments.iter())
@@ -103,15 +103,15 @@ impl fmt::Display for ProgramCell {
 }
 
 impl ProgramCell {
-    /// Returns the name: experiment, scenario and variables, as in
+    /// Returns the name of the cell. It consists of experiment, scenario and variables, as in
     /// `width/eu-us,rtt=10/n=8,way=fast`.
     #[must_use]
     pub fn name(&self) -> String {
         self.to_string()
     }
 
-    /// Returns whether `text` is the name of this cell, or its beginning up to a `/` or a `,`, such
-    /// as the experiment alone.
+    /// Returns whether `text` is the name of this cell or a prefix of it. A prefix must end before
+    /// a `/` or a `,`. The name of the experiment is such a prefix.
     #[must_use]
     pub fn is_named(&self, text: &str) -> bool {
         let name = self.name();
@@ -119,7 +119,7 @@ impl ProgramCell {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ',']))
     }
 
-    /// Returns the commands of side A and side B for a run.
+    /// Returns the commands of side A and side B for a run, with all placeholders replaced.
     #[must_use]
     pub fn commands_of(&self, repetition: u32) -> [String; 2] {
         (self.templates)
@@ -139,7 +139,7 @@ impl ProgramCell {
                     Some(value) => {
                         let _ = write!(command, "{value}");
                     }
-                    // The plan was checked, so every placeholder has a variable.
+                    // Every placeholder has a variable, because the plan was checked.
                     None => {
                         let _ = write!(command, "{{{name}}}");
                     }
@@ -151,7 +151,7 @@ impl ProgramCell {
     }
 }
 
-/// A part of a command.
+/// A part of a command: text or a placeholder.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Piece<'a> {
     Text(&'a str),
@@ -180,8 +180,7 @@ fn pieces(command: &str) -> impl Iterator<Item = Piece<'_>> {
             None => (rest.len(), None),
         };
         let (piece, after) = rest.split_at(before);
-        // A dollar sign stays together with the brace after it, so that the name is not taken for a
-        // placeholder.
+        // The brace after a dollar sign is skipped too, because `${name}` is not a placeholder.
         rest = after;
         Some(found.map_or(Piece::Text(piece), Piece::Placeholder))
     })

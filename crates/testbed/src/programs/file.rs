@@ -1,4 +1,4 @@
-//! The plan file.
+//! Reads plan files.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -11,14 +11,14 @@ use super::{
 };
 
 impl Plan {
-    /// Reads and checks a file.
+    /// Reads and checks a plan file.
     ///
     /// # Errors
-    /// [`PlanError`], with the file and the line or the field.
+    /// [`PlanError`], which names the file and the line or the field.
     pub fn open(path: &Path) -> Result<Self, PlanError> {
         let text = read_config_file(path, "plan")?;
         let origin = path.display().to_string();
-        // Absolute, because commands may run in another folder.
+        // The path is made absolute, because commands may run in another folder.
         let path = std::path::absolute(path).map_err(|source| ConfigFileError::Read {
             path: path.to_owned(),
             kind: "plan",

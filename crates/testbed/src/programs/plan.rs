@@ -10,7 +10,8 @@ use transpute_netem::{
 
 use super::Setting;
 
-/// Maximum number of cells of a plan. Each is in memory with its scenario.
+/// Maximum number of cells of a plan. It bounds memory, because each cell has a copy of its
+/// scenario.
 pub(super) const MAX_CELLS: usize = 20_000;
 
 /// The placeholder for the number of the repetition, which all commands may use.
@@ -19,7 +20,7 @@ pub(super) const REPETITION: &str = "repetition";
 /// Matrices of commands from a file: see [`Plan::parse`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The title.
+    /// The title of the plan.
     pub title: String,
     /// The experiments, in order.
     pub experiments: Vec<Experiment>,
@@ -30,9 +31,9 @@ pub struct Plan {
 /// One matrix of a [`Plan`], in its full and its quick form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
-    /// The name, by which rows are grouped.
+    /// The name of the experiment. Rows are grouped by it.
     pub name: String,
-    /// The command on side A, which starts first.
+    /// The command on side A. It starts before the command on side B.
     pub a: String,
     /// The command on side B.
     pub b: String,
@@ -49,21 +50,21 @@ pub(super) struct Axes {
     pub(super) time_limit: Duration,
 }
 
-/// The error of a plan file.
+/// The reason why a plan file is invalid.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The file cannot be used.
+    /// The file cannot be read or parsed.
     #[error(transparent)]
     File(#[from] ConfigFileError),
     /// A path of an experiment cannot be emulated.
     #[error("{origin}: {experiment}: {source}")]
     Scenario {
-        /// The file.
+        /// The name of the file.
         origin: String,
-        /// The experiment.
+        /// The name of the experiment.
         experiment: String,
-        /// The error of the scenario.
+        /// The problem of the scenario.
         source: ScenarioError,
     },
 }

@@ -12,15 +12,15 @@ use transpute_netem::{model::PathCounters, scenario::Scenario};
 use super::{ProgramCell, Setting};
 use crate::row::{Environment, Record, RowError, read_records};
 
-/// Version of the format. It changes when a field changes its meaning.
+/// Version of the record format. It changes when a field changes its meaning.
 pub const PROGRAM_ROW_FORMAT: u32 = 1;
 
 /// One run of two commands: its conditions and its result.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct ProgramRow {
-    /// [`PROGRAM_ROW_FORMAT`].
+    /// The format version of this record: [`PROGRAM_ROW_FORMAT`].
     pub format: u32,
-    /// The experiment of the file.
+    /// The name of the experiment in the plan.
     pub experiment: String,
     /// The values of the experiment's variables.
     pub variables: BTreeMap<String, Setting>,
@@ -41,15 +41,15 @@ pub struct ProgramRow {
     /// The error in one line: a command failed or printed no result, or the run was cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The command on side B was ended at [`time_limit_s`](Self::time_limit_s).
+    /// True if the command on side B was ended at [`time_limit_s`](Self::time_limit_s).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
     /// Time from the start to the end of the command on side B, in seconds.
     pub seconds: f64,
-    /// Exit codes of the commands on side A and side B. None if a signal ended the command, as for
-    /// a server on side A that does not exit.
+    /// Exit codes of the commands on side A and side B. None if a signal ended the command. This is
+    /// usual for a server on side A.
     pub codes: [Option<i32>; 2],
-    /// The results that the commands printed.
+    /// The results that the commands printed as JSON.
     pub said: Said,
     /// Counters of packets from A to B.
     pub up: PathCounters,
@@ -62,8 +62,8 @@ pub struct ProgramRow {
     pub overruns: [u64; 2],
 }
 
-/// The results that commands printed: the last line of standard output that is a JSON object, if
-/// any.
+/// The results that the commands printed. The result of a command is the last line of its standard
+/// output that is a JSON object. None without such a line.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Said {
     /// The result of the command on side A.
@@ -81,8 +81,9 @@ impl Record for ProgramRow {
 }
 
 impl ProgramRow {
-    /// Returns whether this is a result of a cell. It must have the same commands and conditions.
-    /// It must have succeeded, or been cut off after at least the present time limit.
+    /// Returns whether this row is a result of the given repetition of a cell. It must have the
+    /// same commands and conditions. The run must have succeeded, or have been cut off after at
+    /// least the cell's time limit.
     pub(super) fn is_result_of(&self, cell: &ProgramCell, repetition: u32) -> bool {
         let came_to_an_end = if self.cut_off {
             self.time_limit_s >= cell.time_limit.as_secs_f64()
@@ -99,13 +100,13 @@ impl ProgramRow {
 }
 
 /// Reads the rows of a file. If a run was repeated, because it failed or because a command changed,
-/// its last row replaces the first.
+/// only its last row is returned, in the place of the first.
 ///
 /// # Errors
-/// [`RowError`], with the line.
+/// [`RowError`] if the file cannot be read or a line is invalid.
 pub fn read(path: &Path) -> Result<Vec<ProgramRow>, RowError> {
     let mut rows: Vec<ProgramRow> = Vec::new();
-    // Keyed by fields that are cheap to hash. Few rows share both.
+    // The key consists of two fields that are cheap to hash. Few rows have the same key.
     let mut places: HashMap<(String, u32), Vec<usize>> = HashMap::new();
     for row in read_records::<ProgramRow>(path)? {
         let alike = (places.entry((row.experiment.clone(), row.repetition))).or_default();

@@ -1,4 +1,4 @@
-//! Execution of cells. Each run is two commands on a path of their own, and a row.
+//! Runs the cells of a plan. Each run starts two commands on a new path and records a row.
 
 use std::{
     ops::ControlFlow,
@@ -27,13 +27,13 @@ pub struct ProgramOptions {
     pub binary: PathBuf,
     /// The working folder of the commands.
     pub folder: PathBuf,
-    /// The file to which rows are appended, one JSON object per line. Runs that have a result in it
-    /// are not repeated.
+    /// The file to which rows are appended, one JSON object per line. Runs that have a result in
+    /// this file are skipped.
     pub results: PathBuf,
 }
 
-/// Runs the cells that have no results, all of them once before any a second time. Appends the
-/// results.
+/// Executes the runs that have no results, and appends the results to a file. All cells are run
+/// once before any is run a second time.
 ///
 /// `report` is called before every run and at the end. If it returns `Break`, no more runs start.
 /// When `cancel` becomes true, the current run is abandoned, both commands are killed, and the
@@ -90,7 +90,7 @@ impl ProgramRunner<'_> {
     fn run(&mut self, cell: &ProgramCell, repetition: u32) -> Result<ProgramRow, RunError> {
         let environment = self.environments.of(&cell.scenario, self.cancel)?;
         let commands = cell.commands_of(repetition);
-        // Losses differ between repetitions, and are the same when all is repeated.
+        // Losses differ between repetitions. They are the same when the whole plan is repeated.
         let path_seed = cell.scenario.seed.wrapping_add(repetition.into());
         let scenario = Scenario {
             seed: path_seed,
@@ -145,14 +145,14 @@ impl ProgramRunner<'_> {
     }
 }
 
-/// Returns the error of a run in one line, if it failed.
+/// Returns the error of a run in one line. None if it succeeded.
 fn problem(outcome: &Outcome, time_limit_s: f64) -> Option<String> {
     let mut problems = Vec::new();
     if outcome.is_cut_off {
         problems.push(format!("cut off after {time_limit_s} s"));
     }
     for (index, side) in ["A", "B"].into_iter().enumerate() {
-        // The exit code of a command that this process ended is not its own result.
+        // The exit code of a command that this process ended by a signal is not a failure.
         if outcome.is_told[index] {
             continue;
         }

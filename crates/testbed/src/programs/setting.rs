@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-/// Maximum length of a text, in bytes.
+/// Maximum length of a text value, in bytes.
 pub(super) const MAX_TEXT: usize = 1024;
 
-/// The value of a variable in a cell. Commands contain it as it is displayed here.
+/// The value of a variable in a cell. Its `Display` form replaces the placeholder in commands.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Setting {
@@ -38,8 +38,8 @@ impl<'de> Deserialize<'de> for Setting {
     }
 }
 
-/// Implemented by hand, because the error message of an untagged enum does not name the accepted
-/// kinds.
+/// Deserializes a [`Setting`]. It is written by hand, because the error message of an untagged enum
+/// does not name the accepted types.
 struct Visitor;
 
 impl de::Visitor<'_> for Visitor {
@@ -95,7 +95,8 @@ mod tests {
             assert_eq!(setting.to_string(), printed);
             assert_eq!(serde_json::to_string(&setting).unwrap(), json);
         }
-        // A whole float stays a float. Otherwise earlier rows would not be recognised.
+        // A float with a whole value stays a float. Otherwise, it would differ from the value in
+        // earlier rows.
         let whole = Setting::Number(2.0);
         let json = serde_json::to_string(&whole).unwrap();
         assert_eq!(serde_json::from_str::<Setting>(&json).unwrap(), whole);

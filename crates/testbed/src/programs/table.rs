@@ -1,4 +1,4 @@
-//! The tables of a plan file, and their checks.
+//! The TOML tables of a plan file, and their checks.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,10 +26,10 @@ const MAX_NAME: usize = 64;
 /// Maximum length of a command, in bytes.
 const MAX_COMMAND: usize = 64 << 10;
 
-/// Maximum number of repetitions, far more than can be run.
+/// Maximum number of repetitions of a cell, far more than anyone can run.
 const MAX_REPETITIONS: u32 = 100_000;
 
-/// Seconds of a day.
+/// Maximum time limit of a run, in seconds: one day.
 const MAX_LIMIT_S: f64 = 86_400.0;
 
 /// Default time limit of a run, in seconds.
@@ -46,7 +46,7 @@ pub(super) struct ExperimentTable {
     #[serde(default)]
     quick: AxesTable,
 
-    // The fields of `AxesTable`. Flattening it would lose the line numbers of errors.
+    // These are the fields of `AxesTable`. `serde(flatten)` would lose the line numbers of errors.
     rtt_ms: Option<Vec<f64>>,
     loss: Option<Vec<f64>>,
     rate_mbit: Option<Vec<f64>>,
@@ -180,7 +180,7 @@ impl ExperimentTable {
 }
 
 impl AxesTable {
-    /// Returns the lists of this table, or those of `other` where this has none.
+    /// Returns the lists of this table. A missing list is taken from `other`.
     fn over(self, other: &Self) -> Self {
         let mut variables = other.variables.clone();
         variables.extend(self.variables);
@@ -214,7 +214,7 @@ impl AxesTable {
         distinct(self.congestion_control.as_ref())
             .map_err(|problem| wrong("congestion_control", problem))?;
         for (variable, values) in &self.variables {
-            // Commands and names of cells do not distinguish 1 and "1".
+            // Values are compared as text, because 1 and "1" give the same command and cell name.
             let printed: Vec<_> = values.iter().map(ToString::to_string).collect();
             distinct(Some(&printed))
                 .map_err(|problem| wrong(&format!("variables.{variable}"), problem))?;
@@ -229,7 +229,7 @@ impl AxesTable {
         let cells = (lists.into_iter())
             .chain(self.variables.values().map(Vec::len))
             .fold(1, usize::saturating_mul);
-        // Checked before the combinations are made.
+        // The number is checked before memory is used for the combinations.
         if cells > MAX_CELLS {
             let problem = format!("{cells} combinations, more than {MAX_CELLS}");
             return Err(wrong("variables", &problem));
@@ -282,7 +282,7 @@ fn distinct<T: PartialEq>(list: Option<&Vec<T>>) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// One name or several.
+/// One name, or a list of names.
 #[derive(Clone)]
 struct Names(Vec<String>);
 

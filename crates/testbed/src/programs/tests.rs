@@ -78,7 +78,7 @@ fn experiments_multiply() {
 #[test]
 fn the_quick_form_keeps_what_it_does_not_name() {
     let cells = parse(PLAN).unwrap().cells(Form::Quick);
-    // Both round-trip times, both losses and all three methods remain.
+    // The first experiment keeps two round-trip times, two losses and three methods.
     assert_eq!(cells.len(), 2 * 2 * 3 + 1);
     assert_eq!(
         cells[0].name(),
@@ -102,7 +102,7 @@ fn cells_are_named_by_the_starts_of_their_names() {
     );
 }
 
-/// Returns a plan of one experiment that contains these fields.
+/// Returns the text of a plan with one experiment that contains these fields.
 fn experiment(fields: &str) -> String {
     format!(
         "title = \"x\"\n[[experiment]]\nname = \"e\"\nscenario = \"lan\"\na = \"true\"\n\
@@ -257,7 +257,7 @@ proptest! {
         let end = (at + length).min(PLAN.len());
         let spoiled = format!("{}{text}{}", &PLAN[..at], &PLAN[end..]);
         match parse(&spoiled) {
-            // An accepted plan can be run, and has no cell twice.
+            // A valid plan has at least one cell, and no cell twice.
             Ok(plan) => {
                 let names: Vec<_> = plan.cells(Form::Full).iter().map(ProgramCell::name).collect();
                 prop_assert!(!names.is_empty());
@@ -271,7 +271,7 @@ proptest! {
     fn commands_hold_the_values_of_their_cell(
         width in any::<i64>(), way in "[a-z {}$]{0,12}", before in "[ -&(-z]{0,8}",
     ) {
-        // Characters that would make another placeholder.
+        // These characters would change the placeholder after them.
         prop_assume!(!before.contains(['$', '{']));
         let plan = experiment(&format!("[experiment.quick]\nvariables = {{ n = [{width}] }}"))
             .replace("n = [1]", &format!("n = [{width}], way = ['{way}']"))

@@ -1,4 +1,4 @@
-//! Groups of rows that measured the same thing.
+//! Groups rows that were measured under the same conditions.
 
 use transpute_netem::{lab::Timeline, scenario::Scenario};
 
@@ -27,7 +27,7 @@ impl<'a> CellRecords<'a> {
         cells.into_iter().map(|(_, cell)| cell).collect()
     }
 
-    /// Returns a row of the cell. All rows have the same conditions.
+    /// Returns one row of the cell. All its rows have the same conditions.
     #[must_use]
     pub fn conditions(&self) -> &'a Row {
         self.rows[0]
@@ -47,7 +47,7 @@ impl<'a> CellRecords<'a> {
         self.measured().map(quantity).collect()
     }
 
-    /// Returns the samples of a quantity that some runs lack.
+    /// Returns the samples of an optional quantity over the runs that have it.
     #[must_use]
     pub fn some_samples(&self, quantity: impl Fn(&Measured) -> Option<f64>) -> Samples {
         self.measured().filter_map(quantity).collect()
@@ -59,8 +59,8 @@ impl<'a> CellRecords<'a> {
             .find_map(|measured| Some((measured, measured.timeline.as_ref()?)))
     }
 
-    /// Returns the properties that distinguish cells, as names and values to display. All cells
-    /// have the same names in the same order, the scenario last.
+    /// Returns the properties that distinguish cells, as pairs of a name and a value to display.
+    /// The names and their order are the same for all cells. The scenario is the last one.
     pub(super) fn facets(&self) -> [(&'static str, String); 13] {
         let row = self.conditions();
         let scenario = &row.scenario;
@@ -93,14 +93,14 @@ impl<'a> CellRecords<'a> {
     }
 }
 
-/// Returns a text that is equal for rows that differ only by chance, with `scenario` in place of
-/// the row's.
+/// Returns a text that is equal for all rows of a cell. `scenario` replaces the scenario of the
+/// row.
 pub(super) fn key(row: &Row, scenario: &Scenario) -> String {
     let scenario = Scenario {
         seed: 0,
         name: place_name(scenario),
         description: String::new(),
-        // The congestion control in use is another part of the key.
+        // The key has the congestion control in use as a separate part.
         congestion_control: None,
         ..scenario.clone()
     };
@@ -115,15 +115,15 @@ pub(super) fn key(row: &Row, scenario: &Scenario) -> String {
     )
 }
 
-/// Returns the congestion control in use: that of the scenario, or the kernel's default. A scenario
-/// may set its own for the route only, so the default in the record stays the same.
+/// Returns the congestion control in use: the one that the scenario sets, or the one in the record.
+/// A scenario may set it for the route only. The record then has the kernel's default.
 pub(super) fn congestion_control(row: &Row) -> &str {
     let own = row.scenario.congestion_control.as_deref();
     own.unwrap_or(&row.environment.congestion_control)
 }
 
-/// Returns the name of a scenario without the congestion control that a sweep appended
-/// (`eu-us,cc=bbr`). The congestion control in use has a column of its own.
+/// Returns the name of a scenario without the congestion control that a sweep appended, such as
+/// `eu-us` for `eu-us,cc=bbr`. Tables have a separate column for the congestion control.
 pub(super) fn place_name(scenario: &Scenario) -> String {
     let parts = scenario
         .name
@@ -132,7 +132,7 @@ pub(super) fn place_name(scenario: &Scenario) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// Formats a rate.
+/// Formats a rate that is given in Mbit/s.
 pub(super) fn mbit(rate: f64) -> String {
     if rate >= 1000.0 {
         format!("{} Gbit/s", number(rate / 1000.0))
@@ -141,14 +141,14 @@ pub(super) fn mbit(rate: f64) -> String {
     }
 }
 
-/// Formats a probability.
+/// Formats a probability in percent.
 pub(super) fn percent(probability: f64) -> String {
-    // Rounded to a millionth of a percent: 0.0005 is 0.05 %, not 0.049999999999999996 %.
+    // Without rounding to a millionth of a percent, 0.0005 would be 0.049999999999999996 %.
     let percent = (probability * 1e8).round() / 1e6;
     format!("{percent} %")
 }
 
-/// Describes the directions in which UDP passes.
+/// Describes the directions in which the scenario lets UDP pass.
 pub(super) fn udp_text(scenario: &Scenario) -> &'static str {
     match (scenario.up.udp_blocked, scenario.down.udp_blocked) {
         (false, false) => "UDP passes",
@@ -162,9 +162,9 @@ fn buffer_text(bytes: u64) -> String {
     format!("buffers {} KiB", bytes >> 10)
 }
 
-/// Returns the cell that corresponds to one of the paper's over TCP, if there is one. The paper
-/// used Linux's default of its time, cubic, so cells with another congestion control or other
-/// buffers do not correspond.
+/// Returns the cell over TCP that corresponds to a cell of the paper's Table 3, if there is one.
+/// The paper used CUBIC, the default of Linux. So a cell with CUBIC and default buffers is
+/// preferred.
 pub(super) fn counterpart<'c, 'a>(
     cells: &'c [CellRecords<'a>],
     circuit: &str,
@@ -207,7 +207,7 @@ mod tests {
         rows[2].repetition = 1;
         rows[2].path_seed = 77;
         rows[2].scenario.seed = 5;
-        // The same as the kernel's default.
+        // The scenario sets the congestion control that is the kernel's default anyway.
         rows[2].scenario.name = "eu-us,cc=cubic".to_owned();
         rows[2].scenario.congestion_control = Some("cubic".to_owned());
         rows[4].measured = None;

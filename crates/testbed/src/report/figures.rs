@@ -1,4 +1,4 @@
-//! Charts of rows.
+//! Draws charts of rows.
 
 use super::{
     CellRecords,
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::row::Row;
 
-/// Makes all charts for which the rows have data, each with a name that is suitable for a file.
+/// Draws all charts for which the rows have data. Each has a name that is a valid file name.
 #[must_use]
 pub fn figures(rows: &[Row]) -> Vec<(String, Figure)> {
     let cells = CellRecords::group(rows);
@@ -29,8 +29,9 @@ pub fn figures(rows: &[Row]) -> Vec<(String, Figure)> {
     figures
 }
 
-/// Draws transports with their congestion controls side by side, by scenario. Each circuit has a
-/// panel, for the scheme with most cells. None if all runs used the same transport.
+/// Draws the run times of transports and congestion controls side by side, by scenario. Each
+/// circuit has a panel, which shows the scheme with the most cells. None if all runs used the same
+/// transport.
 fn side_by_side(cells: &[CellRecords<'_>]) -> Option<Figure> {
     let scheme = most_frequent(cells.iter().map(|cell| cell.conditions().scheme.as_str()))?;
     let cells: Vec<&CellRecords<'_>> = (cells.iter())
@@ -57,7 +58,7 @@ fn side_by_side(cells: &[CellRecords<'_>]) -> Option<Figure> {
                 .iter()
                 .map(|cell| place_name(&cell.conditions().scenario)),
         );
-        // Scenarios without a comparison are left out.
+        // Scenarios with a single transport are left out.
         scenarios.retain(|scenario| {
             let there = of_circuit
                 .iter()
@@ -98,8 +99,8 @@ fn side_by_side(cells: &[CellRecords<'_>]) -> Option<Figure> {
     (!figure.is_empty()).then_some(figure)
 }
 
-/// Draws the paper's Table 3 next to ours. Each circuit has a panel, and each setting and scheme a
-/// position.
+/// Draws the times in the paper's Table 3 next to the measured ones. Each circuit has a panel. Each
+/// combination of setting and scheme has a position on the horizontal axis.
 fn paper_table_3(cells: &[CellRecords<'_>]) -> Option<Figure> {
     let circuits = distinct(TABLE_3.iter().map(|cell| cell.circuit));
     let places: Vec<(&str, &str, String)> = (SETTINGS.iter())
@@ -184,7 +185,8 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
 fn most_frequent<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     distinct(names.clone())
         .into_iter()
-        // Reversed, because `max_by` returns the last of equal maxima and the first is wanted.
+        // The order is reversed, because `max_by` returns the last of equal maxima, and the first
+        // one is wanted.
         .rev()
         .max_by_key(|name| names.clone().filter(|other| other == name).count())
 }
@@ -222,7 +224,7 @@ mod tests {
             [Point::at(0.0, 100.0), Point::at(1.0, 100.0)]
         );
         assert_eq!(figure(&rows[..2], "transports"), None);
-        // A cell without a counterpart.
+        // The paper has no cell that corresponds to this one.
         rows.push(row("aes128", "mobile", 9.0));
         assert_eq!(figure(&rows, "transports").unwrap(), drawn);
     }

@@ -4,10 +4,11 @@ use transpute_netem::{model::PathCounters, scenario::Scenario};
 
 use crate::row::{Environment, Measured, PartyRow, PathLimit, ROW_FORMAT, Row};
 
-/// Returns a row of half-gates over TCP, with a run time in milliseconds. `scenario` is a preset.
+/// Returns a row of a run with half-gates over TCP. `scenario` is the name of a preset. The run
+/// time is given in milliseconds.
 ///
 /// # Panics
-/// Panics if there is no such preset.
+/// Panics if there is no preset of this name.
 #[must_use]
 pub fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
     let scenario = Scenario::named(scenario).unwrap_or_else(|error| panic!("{error}"));

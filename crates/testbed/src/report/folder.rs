@@ -1,4 +1,4 @@
-//! A report, as a folder of files.
+//! Writes a report as a folder of files.
 
 use std::{
     fmt::Write as _,
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::row::Row;
 
-/// The error of writing a report.
+/// The reason why a report cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
@@ -32,14 +32,14 @@ pub enum ReportError {
     Png {
         /// The name of the chart.
         name: String,
-        /// The error of the conversion.
+        /// The error of the conversion to PNG.
         source: PngError,
     },
 }
 
-/// Writes all tables (CSV) and charts (SVG and PNG) for which the rows have data into a folder, and
-/// `report.md` with all of them. Creates the folder, and overwrites files of an older report.
-/// Returns the files.
+/// Writes a report into a folder: all tables (CSV) and charts (SVG and PNG) for which the rows have
+/// data, and `report.md`, which contains all of them. Creates the folder. Overwrites files of an
+/// older report. Returns the paths of the written files.
 ///
 /// # Errors
 /// There are no rows, a file cannot be written, or this machine has no font for PNG.

@@ -1,7 +1,8 @@
-//! Tables and charts of rows.
+//! Makes tables and charts of rows.
 //!
-//! [`tables`] and [`figures`] make those for which the rows have data. [`write()`] writes all of
-//! them into a folder. A chart combines only measurements whose other conditions are equal.
+//! [`tables`] and [`figures`] make all tables and charts for which the rows have data. [`write()`]
+//! writes all of them into a folder. A chart varies one condition and combines only measurements
+//! whose other conditions are equal.
 
 mod cells;
 pub mod chart;

@@ -1,4 +1,4 @@
-//! The phases of both parties, on one clock.
+//! Shows when both parties reached each phase, as times since the parties' first packet.
 
 use super::{
     CellRecords, Table,
@@ -8,10 +8,11 @@ use super::{
 };
 use crate::row::{Measured, PartyRow};
 
-/// Maximum number of drawn cells.
+/// Maximum number of cells that are drawn, each in one panel.
 const MAX_PANELS: usize = 6;
 
-/// A time of a party since it was connected.
+/// A function that returns the time at which a party reached a phase, in milliseconds since both
+/// parties were connected.
 type Moment = fn(&PartyRow) -> Option<f64>;
 
 const MOMENTS: [(&str, Moment); 7] = [
@@ -24,7 +25,7 @@ const MOMENTS: [(&str, Moment); 7] = [
     ("end", |party| Some(party.session_ms)),
 ];
 
-/// One of the parties of a run.
+/// A function that selects one of the parties of a run.
 type Party = fn(&Measured) -> &PartyRow;
 
 const PARTIES: [(&str, Party); 2] = [
@@ -32,7 +33,8 @@ const PARTIES: [(&str, Party); 2] = [
     ("evaluator", |measured| &measured.evaluator),
 ];
 
-/// Returns the median time since the parties' first packet, if runs of the cell report it.
+/// Returns the median time at which `party` reached `moment`, since the parties' first packet. None
+/// if no run of the cell reports it.
 fn median(cell: &CellRecords<'_>, party: Party, moment: Moment) -> Option<f64> {
     let moments = cell.some_samples(|measured| {
         let party = party(measured);
@@ -41,7 +43,7 @@ fn median(cell: &CellRecords<'_>, party: Party, moment: Moment) -> Option<f64> {
     moments.median()
 }
 
-/// Makes the table of the times of both parties, for the cells that have them.
+/// Makes the table of the phases of both parties. It has the cells whose runs report them.
 pub(super) fn table(cells: &[CellRecords<'_>], labels: &[String]) -> Table {
     let headers = ["cell", "party"].into_iter();
     let mut table = Table::new(
@@ -60,8 +62,8 @@ pub(super) fn table(cells: &[CellRecords<'_>], labels: &[String]) -> Table {
     table
 }
 
-/// Draws the times of both parties. Each path, transport and congestion control has a panel, for
-/// the cell with the most payload. None if no row has times.
+/// Draws the phases of both parties. Each combination of path, transport and congestion control has
+/// a panel, which shows the cell with the most payload. None if no row has phases.
 pub(super) fn figure(cells: &[CellRecords<'_>]) -> Option<Figure> {
     let mut chosen: Vec<(String, f64, Panel)> = Vec::new();
     for cell in cells {
@@ -139,7 +141,7 @@ mod tests {
             panic!("two series")
         };
         assert_eq!((garbler.points.len(), evaluator.points.len()), (6, 7));
-        // Marks keep their names if one is missing.
+        // If one phase is missing, the other points keep their positions.
         assert_eq!(garbler.points[5], Point::at(6.0, 286.0));
         assert_eq!(evaluator.points[5], Point::at(5.0, 230.0));
     }

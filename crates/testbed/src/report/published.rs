@@ -1,4 +1,4 @@
-//! Published figures, for comparison with ours.
+//! Published figures, with which measurements are compared.
 //!
 //! All are from M. Brandt, C. Orlandi, K. Shrishak and H. Shulman, "Optimal Transport Layer for
 //! Secure Computation", SECRYPT 2020, pages 130-141, DOI 10.5220/0009826801300141, called
@@ -22,17 +22,17 @@ pub struct Published {
     pub sabul_ms: f64,
 }
 
-/// The paper's names of the settings by the names of our scenarios, with round-trip times in
-/// milliseconds and rates in Mbit/s (its section 6.2).
+/// The network settings of the paper (section 6.2). Each entry has the name of the preset scenario,
+/// the paper's name, the round-trip time in milliseconds and the rate in Mbit/s.
 pub const SETTINGS: [(&str, &str, f64, f64); 3] = [
     ("lan", "LAN", 0.5, 10_000.0),
     ("eu-us", "EU-US", 110.0, 1_000.0),
     ("eu-aus", "EU-AUS", 300.0, 1_000.0),
 ];
 
-/// The paper's names of the schemes by ours. JustGarble assumes that AES with a fixed key is an
-/// ideal cipher, half-gates assume circularity, and GLNP15 assumes a pseudo-random function only
-/// (section 3.1).
+/// Pairs of a scheme's name in this project and in the paper. JustGarble assumes that AES with a
+/// fixed key is an ideal cipher. Half-gates assume circularity. GLNP15 assumes a pseudo-random
+/// function only (section 3.1).
 pub const SCHEMES: [(&str, &str); 3] = [
     ("fixed-key", "JustGarble"),
     ("half-gates", "Half-Gate"),
@@ -91,7 +91,7 @@ pub const TABLE_3: [Published; 27] = {
 mod tests {
     use super::*;
 
-    /// Statements of the paper's section 6.3 about its table.
+    /// Checks statements of the paper's section 6.3 about its Table 3.
     #[test]
     fn the_table_agrees_with_the_text_of_the_paper() {
         let ratio = |scenario: &str| {

@@ -30,7 +30,8 @@ impl Samples {
         (!self.is_empty()).then(|| self.0.iter().sum::<f64>() / self.0.len() as f64)
     }
 
-    /// Returns the median: the mean of the two middle values of an even number.
+    /// Returns the median. For an even number of measurements, it is the mean of the two middle
+    /// values. None without measurements.
     #[must_use]
     pub fn median(&self) -> Option<f64> {
         let mut sorted = self.0.clone();
@@ -51,7 +52,7 @@ impl Samples {
         (self.len() > 1).then(|| (squares / (self.len() - 1) as f64).sqrt())
     }
 
-    /// Returns the smallest and the largest value. None without measurements.
+    /// Returns the smallest and the largest measurement. None without measurements.
     #[must_use]
     pub fn range(&self) -> Option<(f64, f64)> {
         let smallest = self.0.iter().copied().min_by(f64::total_cmp)?;

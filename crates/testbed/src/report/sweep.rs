@@ -15,9 +15,9 @@ pub(super) struct Variable {
     pub(super) title: &'static str,
     label: &'static str,
     value: fn(&Row) -> Option<f64>,
-    /// Removes the variable from a row, so that rows that differ only in it become equal.
+    /// Resets the varied condition in a row. Rows that differ only in this condition become equal.
     without: fn(&mut Row),
-    /// The properties that display the variable.
+    /// The names of the properties ([`CellRecords::facets`]) that show the varied condition.
     shown_by: &'static [&'static str],
 }
 
@@ -33,7 +33,7 @@ pub(super) const VARIABLES: [Variable; 5] = [
             row.scenario.up.delay_ms = 0.0;
             row.scenario.down.delay_ms = 0.0;
         },
-        // The default queue follows the round-trip time.
+        // The default queue limit depends on the round-trip time.
         shown_by: &["rtt", "queue"],
     },
     Variable {
@@ -86,7 +86,7 @@ fn family(circuit: &str) -> &str {
     circuit.split(':').next().unwrap_or(circuit)
 }
 
-/// A measured quantity for the vertical axis.
+/// A measured quantity on the vertical axis of a chart.
 #[derive(Clone, Copy)]
 struct Quantity {
     title: &'static str,
@@ -94,8 +94,8 @@ struct Quantity {
     of: fn(&Measured, u64) -> Option<f64>,
 }
 
-/// The resources in Figures 1 to 13 of von Maltitz and Carle (duration, cycles, heap, bytes), and
-/// processor time and resident memory, which every machine reports.
+/// The resources that charts show. Duration, cycles, heap and bytes are those of Figures 1 to 13 of
+/// von Maltitz and Carle. Every machine also reports processor time and resident memory.
 const RESOURCES: [Quantity; 6] = [
     Quantity {
         title: "Duration",
@@ -139,10 +139,10 @@ const RESOURCES: [Quantity; 6] = [
     },
 ];
 
-/// The panel for which not all machines have data.
+/// The title of the panel of processor cycles, which not all machines can count.
 const CYCLES: &str = "Cycles";
 
-/// Cells that differ only in the variable, in its order.
+/// Cells that differ only in the varied condition, sorted by its value.
 struct Line<'a> {
     cells: Vec<(f64, CellRecords<'a>)>,
     /// The circuit of the line.
@@ -150,8 +150,9 @@ struct Line<'a> {
     name: String,
 }
 
-/// Draws run time against a variable. Each circuit has a panel. None if no rows vary it. The
-/// physical limit is also drawn, once for all lines of a panel that share it, as all transports do.
+/// Draws the run time against a varied condition. Each circuit has a panel. None if no rows vary
+/// the condition. Each panel also shows the physical limit. It is drawn once, because it is the
+/// same for all transports.
 pub(super) fn runtimes(cells: &[CellRecords<'_>], variable: &Variable) -> Option<Figure> {
     let lines = lines(cells, variable);
     let mut circuits: Vec<&str> = Vec::new();
@@ -177,8 +178,8 @@ pub(super) fn runtimes(cells: &[CellRecords<'_>], variable: &Variable) -> Option
                     Some(Point::at(*x, limit))
                 })
                 .collect();
-            // Each scheme has one limit unless other conditions differ. Then the lowest limit is
-            // drawn.
+            // A scheme can have several limits if other conditions differ. Only the lowest one
+            // is drawn.
             if !limits.iter().any(|limit| limit.name == name) {
                 limits.push(Series {
                     name,
@@ -205,8 +206,8 @@ pub(super) fn runtimes(cells: &[CellRecords<'_>], variable: &Variable) -> Option
     (!figure.is_empty()).then_some(figure)
 }
 
-/// Draws the resources of runs against a variable. Each resource has a panel. None if no rows vary
-/// it.
+/// Draws the resources of runs against a varied condition. Each resource has a panel. None if no
+/// rows vary the condition.
 pub(super) fn resources(cells: &[CellRecords<'_>], variable: &Variable) -> Option<Figure> {
     let mut lines = lines(cells, variable);
     for line in &mut lines {
@@ -255,7 +256,8 @@ fn measured(line: &Line<'_>, quantity: &dyn Fn(&Measured, u64) -> Option<f64>) -
     }
 }
 
-/// Returns the lines with at least two values of the variable and all other conditions equal.
+/// Groups cells into lines. The cells of a line differ only in the varied condition, of which it
+/// has at least two values.
 fn lines<'a>(cells: &[CellRecords<'a>], variable: &Variable) -> Vec<Line<'a>> {
     let mut groups: Vec<(String, Line<'a>)> = Vec::new();
     for cell in cells {
@@ -271,7 +273,7 @@ fn lines<'a>(cells: &[CellRecords<'a>], variable: &Variable) -> Vec<Line<'a>> {
         row.scenario.name.clear();
         let key = key(&row, &row.scenario);
         match groups.iter_mut().find(|(known, _)| *known == key) {
-            // Scenarios with different names may have the same conditions. One of them is drawn.
+            // Scenarios with different names may have the same conditions. Only the first is drawn.
             Some((_, line)) if line.cells.iter().any(|(known, _)| *known == value) => {}
             Some((_, line)) => line.cells.push((value, cell.clone())),
             None => {
@@ -324,7 +326,7 @@ mod tests {
             row("aes128", "eu-aus", 300.0),
             row("aes128", "eu-us", 110.0),
             row("aes128", "eu-us", 130.0),
-            // Another rate, 10 Gbit/s, so it is not part of the line.
+            // This scenario has another rate, 10 Gbit/s, so it is not part of the line.
             row("aes128", "lan", 3.0),
             row("sha256", "eu-us", 150.0),
         ];

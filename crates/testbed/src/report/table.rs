@@ -21,7 +21,8 @@ impl Table {
         }
     }
 
-    /// Adds a row. It is padded with blanks, or truncated, to the number of headers.
+    /// Adds a row. Empty cells are added, or cells are dropped, so that the row has as many cells
+    /// as the table has headers.
     pub fn push(&mut self, row: impl IntoIterator<Item = String>) {
         let mut row: Vec<String> = row.into_iter().collect();
         row.resize(self.headers.len(), String::new());

@@ -1,4 +1,4 @@
-//! Tables of rows.
+//! Makes tables of rows.
 
 use super::{
     CellRecords, Table,
@@ -218,15 +218,15 @@ fn resources(cells: &[CellRecords<'_>]) -> Table {
     table
 }
 
-/// The column in percent.
+/// The header of the column of wire bytes in excess of the payload, in percent.
 const EXCESS: &str = "excess up";
 
 fn billions(count: Option<u64>) -> Option<f64> {
     Some(count? as f64 / 1e9)
 }
 
-/// Makes the paper's Table 3 with our figures: TCP cells of the three preset scenarios with batch
-/// 1, with the rows' main congestion control and buffers.
+/// Makes the paper's Table 3 with our measurements next to the paper's. It uses TCP cells of the
+/// three preset scenarios with one evaluation, if possible with CUBIC and default buffers.
 fn paper_table_3(cells: &[CellRecords<'_>]) -> Table {
     let mut table = Table::new(
         "Table 3 of Transputation (2020) and this reproduction: run time in ms, published and ours",
@@ -326,12 +326,13 @@ fn environments(rows: &[Row]) -> Table {
     table
 }
 
-/// Returns names for cells: circuit and scenario, and the properties that distinguish them.
+/// Returns the names of cells: circuit, scenario, and the other properties in which the cells
+/// differ.
 fn labels(cells: &[CellRecords<'_>]) -> Vec<String> {
     let facets: Vec<_> = cells.iter().map(CellRecords::facets).collect();
     let always = ["circuit", "transport", "scheme", "scenario"];
-    // The name of a scenario stands for its round-trip time, loss, rate and queue, unless two
-    // scenarios of one name differ.
+    // The name of a scenario implies its round-trip time, loss, rate and queue. They are shown only
+    // if two scenarios of one name differ.
     let needed: Vec<bool> = (0..facets.first().map_or(0, |first| first.len()))
         .map(|place| {
             let name = facets[0][place].0;
@@ -354,7 +355,7 @@ fn labels(cells: &[CellRecords<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// Returns the processor seconds of a party.
+/// Returns the processor time of a party in seconds, in user mode and in the kernel.
 pub(super) fn cpu(party: &PartyRow) -> f64 {
     party.user_s + party.system_s
 }
@@ -382,7 +383,7 @@ mod tests {
             row("mincut", "eu-us", 640.0),
             row("mincut", "mobile", 9.0),
         ];
-        // Another congestion control does not correspond to the paper's experiment.
+        // The table prefers a cell with CUBIC, which the paper used, to this one.
         let mut bbr = row("mincut", "eu-us", 1.0);
         bbr.environment.congestion_control = "bbr".to_owned();
         rows.insert(0, bbr);
@@ -426,7 +427,7 @@ mod tests {
             headers.contains("garbler peak heap MiB,evaluator peak heap MiB,garbler MiB"),
             "{text}"
         );
-        // Only bytes of the parties count, not cross traffic.
+        // Only the parties' bytes are counted, not those of cross traffic.
         let end = "0.300,0.300,5.00,5.00,20.0,20.0,1.10,1.10,10.0 %,0,0,0\r\n";
         assert!(values.ends_with(end), "{text}");
         rows[0].measured.as_mut().unwrap().garbler.cycles = Some(1_500_000_000);

@@ -1,4 +1,4 @@
-//! The load of the path over time.
+//! Draws the rate on the path over the time of a run.
 
 use transpute_netem::lab::Timeline;
 use transpute_units::Bandwidth;
@@ -15,8 +15,9 @@ const MAX_POINTS: usize = 400;
 /// Maximum number of drawn runs.
 const MAX_PANELS: usize = 6;
 
-/// Draws the rate of arriving bytes over the time of a run. Each transport, congestion control and
-/// scenario has a panel, for the run with the most payload. None if no row has a timeline.
+/// Draws the rate of arriving bytes over the time of a run. Each combination of transport,
+/// congestion control and scenario has a panel, which shows the run with the most payload. None if
+/// no row has a timeline.
 pub(super) fn timelines(cells: &[CellRecords<'_>]) -> Option<Figure> {
     let mut chosen: Vec<(String, u64, Panel)> = Vec::new();
     for cell in cells {
@@ -39,7 +40,7 @@ pub(super) fn timelines(cells: &[CellRecords<'_>]) -> Option<Figure> {
             None => chosen.push((path, bytes, panel)),
         }
     }
-    // The first runs of those with the most payload, in their original order.
+    // At most `MAX_PANELS` runs are drawn: those with the most payload, in their original order.
     let mut sizes: Vec<u64> = chosen.iter().map(|(_, bytes, _)| *bytes).collect();
     sizes.sort_unstable_by(|one, other| other.cmp(one));
     let least = sizes.get(MAX_PANELS - 1).copied().unwrap_or(0);
@@ -54,7 +55,7 @@ pub(super) fn timelines(cells: &[CellRecords<'_>]) -> Option<Figure> {
     (!figure.is_empty()).then_some(figure)
 }
 
-/// Draws a timeline, with longer intervals for a longer run.
+/// Draws a timeline. Intervals of a long run are merged, so that there are at most [`MAX_POINTS`].
 fn panel(timeline: &Timeline, rate_mbit: Option<f64>) -> Panel {
     let length = timeline.up.len().max(timeline.down.len());
     let merged = length.div_ceil(MAX_POINTS).max(1);
@@ -65,7 +66,7 @@ fn panel(timeline: &Timeline, rate_mbit: Option<f64>) -> Panel {
         points: (bytes.chunks(merged).enumerate())
             .map(|(number, chunk)| {
                 let bytes = chunk.iter().map(|bytes| *bytes as f64).sum::<f64>();
-                // The last interval may be shorter. It counts as a full interval.
+                // The last interval may be shorter, but its rate is computed for a full interval.
                 let rate = Bandwidth::from_bytes_per_second(bytes / step);
                 Point::at((number as f64 + 0.5) * step, rate.megabits_per_second())
             })
@@ -101,7 +102,7 @@ mod tests {
 
     #[test]
     fn bytes_become_rates() {
-        // 1.25 MB in 10 ms are 1 Gbit/s.
+        // A rate of 1.25 MB per 10 ms is 1 Gbit/s.
         let timeline = Timeline {
             up: vec![0, 1_250_000],
             down: vec![125],

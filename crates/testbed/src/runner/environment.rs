@@ -1,4 +1,4 @@
-//! The machine and settings of runs.
+//! Describes the machine and the settings of runs.
 
 use std::{
     collections::HashMap, fs, io, path::Path, process::Command, sync::atomic::AtomicBool,
@@ -18,16 +18,17 @@ use crate::{
     row::Environment,
 };
 
-/// Time limit of a program that only prints something.
+/// Time limit of a helper program that only prints a short text, such as `cat`.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The emulator of the path.
+/// The name of the path emulator in records.
 const EMULATOR: &str =
     "transpute-testbed: two network namespaces, TUN devices, user-space forwarder";
 
-/// The machine and settings of runs, by the settings of scenarios that affect them.
+/// The environments of runs. Each combination of the scenario settings that affect the environment
+/// has one.
 pub(crate) struct Environments {
-    /// The environment without the settings inside the namespaces.
+    /// The environment without the settings that are read inside the network namespaces.
     outside: Environment,
     inside: HashMap<(Option<String>, Option<u64>), Environment>,
 }
@@ -41,7 +42,7 @@ impl Environments {
         })
     }
 
-    /// Describes the environment of the parties of a scenario.
+    /// Returns the environment of the parties of a scenario.
     pub(crate) fn of(
         &mut self,
         scenario: &Scenario,
@@ -82,14 +83,14 @@ fn describe(binary: &Path, cancel: &AtomicBool) -> Result<Environment, RunError>
     })
 }
 
-/// Adds the settings inside the namespaces of a scenario.
+/// Adds the TCP settings inside the network namespaces of a scenario.
 pub(super) fn describe_inside(
     environment: &mut Environment,
     scenario: &Scenario,
     cancel: &AtomicBool,
 ) -> Result<(), RunError> {
-    // A path like that of the runs, but without loss and delay. It must not use up the random
-    // numbers of a run's path, and it must complete.
+    // This path has the settings of the runs but neither loss nor delay. A connection over it
+    // always succeeds, and it does not consume random numbers of a run's path.
     let lab = Lab::start(&Scenario {
         up: PathConfig::default(),
         down: PathConfig::default(),
@@ -97,7 +98,7 @@ pub(super) fn describe_inside(
         ..scenario.clone()
     })?;
     let ask = |setting: &str| {
-        // The content of such a file depends on the namespace of the reader.
+        // The content of a sysctl file depends on the network namespace of the reader.
         let mut command = lab.command(Side::A, "cat");
         command.arg(format!("/proc/sys/net/ipv4/{setting}"));
         printed(command, cancel).map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -108,15 +109,15 @@ pub(super) fn describe_inside(
     Ok(())
 }
 
-/// Returns the congestion control of a connection over the path. The sysctl is not enough, because
-/// a scenario may set it for the route only.
+/// Returns the congestion control of a connection over the path. The sysctl does not show it if a
+/// scenario sets the congestion control for the route only.
 fn congestion_control(lab: &Lab) -> io::Result<String> {
     let listener = lab.listen(Side::B, 0)?;
     let connection = lab.connect(Side::A, listener.local_addr()?)?;
     Ok(tcp_congestion(&connection)?)
 }
 
-/// Runs a command. Returns its output.
+/// Runs a command and returns its standard output.
 fn printed(command: Command, cancel: &AtomicBool) -> Result<String, RunError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let finished = Process::start(command)
@@ -144,7 +145,7 @@ fn line(path: &str) -> String {
         .to_owned()
 }
 
-/// Returns the text after a name and a colon in a file.
+/// Returns the text after `name` and a colon in a file.
 fn field(path: &str, name: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     (text.lines())
@@ -167,8 +168,8 @@ mod tests {
         let available = line(&format!("{sysctl}/tcp_available_congestion_control"));
         let never = AtomicBool::new(false);
         let mut asked = vec![None];
-        // Congestion controls other than the default: one that all users may set, and one that only
-        // routes may set.
+        // These are congestion controls other than the default: one that all users may set, and one
+        // that only a route may set.
         asked.extend(
             available
                 .split(' ')
@@ -176,7 +177,7 @@ mod tests {
                 .map(Some),
         );
         for name in asked {
-            // No packet would pass the path itself.
+            // With this loss, no connection over the run's own path would succeed.
             let mut scenario = Scenario::named("eu-aus").unwrap().with_loss(1.0);
             scenario.congestion_control = name.map(str::to_owned);
             let mut environment = Environment::default();

@@ -1,4 +1,4 @@
-//! The error of a matrix.
+//! The error type for running a matrix.
 
 use std::{io, path::PathBuf};
 
@@ -7,11 +7,11 @@ use transpute_netem::lab::LabError;
 
 use crate::{measure::MeasureError, row::RowError};
 
-/// The error of a matrix.
+/// The reason why a matrix cannot be run or continued.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// There are no runs.
+    /// A list of the matrix is empty, so there are no runs.
     #[error("nothing to run: {0} is empty")]
     Empty(&'static str),
     /// The results cannot be written.
@@ -62,7 +62,8 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Converts an error. A cancellation stays one.
+    /// Converts an error of a command. [`MeasureError::Cancelled`] becomes
+    /// [`RunError::Cancelled`].
     pub(super) fn from_measure(
         error: MeasureError,
         other: impl FnOnce(MeasureError) -> Self,

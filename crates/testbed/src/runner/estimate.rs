@@ -15,14 +15,14 @@ impl Estimate {
         }
     }
 
-    /// Records the duration of a run of a cell.
+    /// Records the duration of a run of the cell with this index.
     pub(super) fn record(&mut self, cell: usize, time: Duration) {
         self.cells[cell].0 += time;
         self.cells[cell].1 += 1;
     }
 
-    /// Estimates the duration of runs of these cells. A cell without runs counts as the average of
-    /// all other cells. None before the first run.
+    /// Estimates the total duration of one run of each of these cells. A cell without runs is
+    /// assumed to take the average of the other cells. None before the first run.
     pub(super) fn remaining(&self, cells: impl Iterator<Item = usize>) -> Option<Duration> {
         let means: Vec<_> = (self.cells.iter())
             .map(|&(sum, count)| sum.checked_div(count))
@@ -46,7 +46,7 @@ mod tests {
         estimate.record(0, seconds(1));
         estimate.record(0, seconds(3));
         estimate.record(1, seconds(10));
-        // 2 s, 10 s, and 6 s for the unknown one.
+        // The cells take 2 s, 10 s, and an assumed 6 s for the cell without runs.
         assert_eq!(
             estimate.remaining([0, 1, 2, 2].into_iter()),
             Some(seconds(24))

@@ -1,4 +1,4 @@
-//! Inputs of a circuit, and the expected outputs.
+//! Generates inputs of a circuit, and computes the expected outputs.
 
 use std::{
     collections::HashMap,
@@ -24,11 +24,11 @@ const INPUT_SEED: u64 = 0x7472_616e_7370;
 /// The inputs of both parties for one circuit, in files, and the expected outputs.
 #[derive(Clone, Debug)]
 pub(super) struct CircuitInputs {
-    /// Arguments `N=@FILE` of the garbler.
+    /// The `--input` arguments of the garbler, in the form `N=@FILE`.
     pub(super) garbler: Vec<String>,
-    /// Arguments `N=@FILE` of the evaluator.
+    /// The `--input` arguments of the evaluator, in the form `N=@FILE`.
     pub(super) evaluator: Vec<String>,
-    /// The output values in hexadecimal digits.
+    /// The expected output values in hexadecimal digits.
     pub(super) outputs: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct InputMaker<'a> {
 
 #[derive(Deserialize)]
 struct CircuitInfo {
-    /// Widths in bits.
+    /// Widths of the input values, in bits.
     inputs: Vec<usize>,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct OutputValue {
 }
 
 impl<'a> InputMaker<'a> {
-    /// Generates inputs with this `transpute`, in this folder.
+    /// Creates a generator that runs the program `binary` and writes input files to `folder`.
     pub(super) fn new(binary: &'a Path, folder: &Path) -> Self {
         Self {
             binary,
@@ -102,7 +102,7 @@ impl<'a> InputMaker<'a> {
         Ok(inputs)
     }
 
-    /// Runs `transpute circuit` and parses its JSON.
+    /// Runs a subcommand of `transpute circuit` and parses its JSON output.
     fn ask<T: for<'de> Deserialize<'de>>(
         &self,
         circuit: &str,

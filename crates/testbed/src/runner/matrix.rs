@@ -8,7 +8,7 @@ use transpute_transport::{Registry, TransportError};
 /// A matrix of runs, as the product of lists.
 #[derive(Clone, Debug)]
 pub struct Matrix {
-    /// The conditions of paths.
+    /// The conditions of the paths.
     pub scenarios: Vec<Scenario>,
     /// Circuits, as `transpute run --circuit` takes them.
     pub circuits: Vec<String>,
@@ -16,9 +16,9 @@ pub struct Matrix {
     pub schemes: Vec<String>,
     /// Transports, as `transpute run --transport` takes them.
     pub transports: Vec<String>,
-    /// Evaluations per run.
+    /// Numbers of evaluations per run.
     pub batches: Vec<u64>,
-    /// The parties use encryption and authentication.
+    /// True if the parties use encryption and authentication.
     pub encrypted: bool,
     /// Number of runs of each cell.
     pub repetitions: u32,
@@ -37,13 +37,13 @@ pub struct Cell {
     pub transport: String,
     /// Number of evaluations.
     pub batch: u64,
-    /// The parties use encryption and authentication.
+    /// True if the parties use encryption and authentication.
     pub encrypted: bool,
-    /// Time after which a run is cut off. That is then a result and not a failure. It is not one of
-    /// the conditions that distinguish cells. Runs of a [`Matrix`] are not cut off.
+    /// Time after which a run is cut off. A cut-off run counts as a result, not as a failure. The
+    /// time does not distinguish cells. It is None in a [`Matrix`].
     pub cut_off: Option<Duration>,
-    /// A failure is a result, so that the run is not repeated: for example, of a transport over UDP
-    /// behind a firewall. It is not one of the conditions either.
+    /// True if a failure counts as a result, so that the run is not repeated. An example is a
+    /// transport over UDP behind a firewall. The flag does not distinguish cells.
     pub may_fail: bool,
 }
 
@@ -64,15 +64,15 @@ impl fmt::Display for Cell {
 /// The name of the transport that chooses among others.
 pub const AUTO: &str = "auto";
 
-/// The name for all transports of a registry.
+/// The name that selects all transports of a registry.
 const ALL: &str = "all";
 
 impl Matrix {
-    /// Returns the transports of a list of names with settings, or all of a registry if one of the
-    /// names is `all`. The name `auto` stands for the choice of the parties.
+    /// Checks a list of transport names with optional settings. Returns all transports of the
+    /// registry if one of the names is `all`. With the name `auto`, the parties choose a transport.
     ///
     /// # Errors
-    /// Those of [`Registry::get`].
+    /// The errors of [`Registry::get`] for an invalid name.
     pub fn transports(
         given: &[String],
         registry: &Registry,
@@ -86,7 +86,7 @@ impl Matrix {
         Ok(given.to_vec())
     }
 
-    /// Returns all combinations.
+    /// Returns all combinations of the lists.
     #[must_use]
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
@@ -114,7 +114,8 @@ impl Matrix {
     }
 }
 
-/// Values that replace those of scenarios, each in turn. An empty list replaces nothing.
+/// Lists of values that replace values of scenarios. Each value of a list gives one more scenario.
+/// An empty list replaces nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
     /// Round-trip times in milliseconds.
@@ -132,8 +133,8 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Returns every scenario with every combination of values, checked. The replaced values are
-    /// appended to the name, as in `eu-us,rtt=50,loss=0.01`.
+    /// Returns every scenario with every combination of values, and checks each. The new values are
+    /// appended to the name of the scenario, as in `eu-us,rtt=50,loss=0.01`.
     ///
     /// # Errors
     /// [`ScenarioError::File`] for an invalid combination.

@@ -1,4 +1,4 @@
-//! Execution of a matrix. Every run is two processes on a path of their own.
+//! Runs the cells of a matrix. Every run starts two processes on a new path.
 //!
 //! Repetitions are interleaved (A B C A B C), so that drift affects all cells alike. Each run is
 //! recorded before the next one starts. An interrupted matrix continues where it stopped.
@@ -41,17 +41,17 @@ use transpute_netem::scenario::Scenario;
 pub struct MatrixProgress<'a, C = Cell, R = Row> {
     /// Number of runs that have ended.
     pub done: u64,
-    /// Number of runs without earlier results.
+    /// Number of runs of this execution. Runs with earlier results are not included.
     pub total: u64,
     /// Number of ended runs that failed.
     pub failed: u64,
-    /// Estimated remaining time, after the first run.
+    /// Estimated remaining time. None before the end of the first run.
     pub remaining: Option<Duration>,
-    /// The next cell. None at the end.
+    /// The cell of the next run. None at the end.
     pub next: Option<&'a C>,
     /// The error of the previous run, if it failed.
     pub error: Option<&'a str>,
-    /// The row of the previous run, which is recorded already. None at the start.
+    /// The row of the previous run. It is in the results file already. None at the start.
     pub last: Option<&'a R>,
 }
 
@@ -60,16 +60,16 @@ pub struct MatrixProgress<'a, C = Cell, R = Row> {
 pub struct MatrixSummary {
     /// Number of measured runs.
     pub measured: u64,
-    /// Number of failed runs. Their rows have the errors, and the next start repeats them.
+    /// Number of failed runs. Their rows contain the errors. The next execution repeats them.
     pub failed: u64,
-    /// Number of runs that were cut off, of cells with a limit.
+    /// Number of runs that were cut off ([`Cell::cut_off`]).
     pub cut_off: u64,
-    /// Number of runs with earlier results.
+    /// Number of runs that were skipped because they had results already.
     pub skipped: u64,
 }
 
-/// Returns the settings of TCP inside the namespaces of a scenario: its congestion control and its
-/// buffers. Other fields stay empty.
+/// Returns the congestion control and the buffer sizes of TCP inside the network namespaces of a
+/// scenario. All other fields are empty.
 ///
 /// # Errors
 /// [`RunError`]: the path cannot be emulated, or the settings cannot be read.
@@ -97,7 +97,7 @@ pub fn run(
     run_cells(&cells, matrix.repetitions, options, cancel, report)
 }
 
-/// Returns the rows of a matrix, of this run and of earlier ones.
+/// Returns the rows that belong to a matrix.
 #[must_use]
 pub fn rows_of(matrix: &Matrix, mut rows: Vec<Row>) -> Vec<Row> {
     let cells = matrix.cells();
@@ -105,8 +105,8 @@ pub fn rows_of(matrix: &Matrix, mut rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
-/// Runs the cells that have no results, in this order, all of them once before any a second time.
-/// Appends the results.
+/// Executes the runs that have no results, and appends the results to a file. All cells are run
+/// once before any is run a second time.
 ///
 /// `report` is called before every run and at the end. If it returns `Break`, no more runs start.
 /// When `cancel` becomes true, the current run is abandoned, both parties are killed, and the
@@ -155,14 +155,15 @@ pub fn run_cells(
     })
 }
 
-/// The result of a run whose row was recorded, with the reason for a failure.
+/// The outcome of a run whose row was recorded.
 pub(crate) enum Ending {
     Measured,
     CutOff(String),
     Failed(String),
 }
 
-/// Runs without results, in order: all cells once before any a second time.
+/// The runs that have no results, in the order of their execution: all cells once before any a
+/// second time.
 pub(crate) struct Series<'a, C> {
     cells: &'a [C],
     /// Pairs of the repetition and the index of the cell.
@@ -199,8 +200,8 @@ impl<'a, C> Series<'a, C> {
         }
     }
 
-    /// Executes them with `run`, until `report` breaks, `cancel` becomes true or no more runs are
-    /// possible.
+    /// Executes the runs by calls of `run`. Stops when `report` returns `Break`, `cancel` becomes
+    /// true or `run` returns an error.
     pub(crate) fn run<R>(
         self,
         cancel: &AtomicBool,
@@ -250,7 +251,7 @@ impl<'a, C> Series<'a, C> {
                 return Err(RunError::Cancelled);
             }
         }
-        // The result is ignored, because all runs have ended.
+        // The returned value is ignored, because all runs have ended.
         let _ = report(MatrixProgress {
             done: total,
             total,
@@ -277,14 +278,14 @@ fn missing(matrix: &Matrix) -> &'static str {
     .unwrap_or("the number of repetitions")
 }
 
-/// A folder for keys and inputs next to the results. It is removed on drop, or at the next start
-/// after a kill.
+/// A temporary folder for keys and inputs, next to the results file. It is removed on drop. If this
+/// process is killed, the next start removes it.
 pub(crate) struct WorkFolder(pub(crate) PathBuf);
 
 impl WorkFolder {
     /// Creates the folder. The caller has locked the results, so no other process uses it.
     pub(crate) fn new(results: &Path) -> Result<Self, RunError> {
-        // Absolute, because the parties are other processes.
+        // An absolute path is valid in any working folder of the parties' processes.
         let results = std::path::absolute(results).map_err(RunError::Prepare)?;
         let name = results.file_name().unwrap_or_default().to_string_lossy();
         let path = results.with_file_name(format!(".{name}.transpute-testbed"));
@@ -301,7 +302,7 @@ impl WorkFolder {
 
 impl Drop for WorkFolder {
     fn drop(&mut self) {
-        // The next start removes the rest after an error.
+        // If removing fails, the next start removes the folder.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -9,14 +9,14 @@ use crate::live::Live;
 pub struct MatrixOptions {
     /// The `transpute` program of both parties.
     pub binary: PathBuf,
-    /// The file to which rows are appended, one JSON object per line. Runs that have a result in it
-    /// are not repeated.
+    /// The file to which rows are appended, one JSON object per line. Runs that have a result in
+    /// this file are skipped.
     pub results: PathBuf,
-    /// Time limit of a run, after which it has failed.
+    /// Time limit of a run. A run that exceeds it has failed.
     pub timeout: Duration,
-    /// The rows that contain a timeline, which is most of the row of a long run.
+    /// The rows that contain a timeline. A timeline takes most of the space of a long run's row.
     pub timelines: Timelines,
-    /// The handle on which runs in progress are shown.
+    /// The handle through which other threads observe the run in progress.
     pub live: Option<Live>,
 }
 

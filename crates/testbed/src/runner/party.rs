@@ -14,10 +14,10 @@ use crate::{
     row::{PartyRow, SelectionRow},
 };
 
-/// The identity of a party, and its peer's.
+/// The key of a party and the fingerprint of its peer.
 #[derive(Clone, Debug)]
 pub(super) struct Keys<'a> {
-    /// Its key file.
+    /// The key file of the party.
     pub(super) identity: &'a Path,
     /// The fingerprint of the peer.
     pub(super) peer: &'a str,
@@ -53,7 +53,7 @@ pub(super) fn arguments(
     }
 }
 
-/// The recorded fields of the JSON of `transpute run`.
+/// The fields of the JSON output of `transpute run` that rows record.
 #[derive(Deserialize)]
 pub(super) struct Report {
     transport: String,
@@ -66,9 +66,9 @@ pub(super) struct Report {
     times_ms: Times,
     rtt_ms: Option<f64>,
     peak_heap_bytes: Option<u64>,
-    /// Time at which the party was connected, by the system's clock, in nanoseconds since 1970.
+    /// Time at which both parties were connected, in nanoseconds since 1970 by the system's clock.
     connected_unix_ns: Option<u64>,
-    /// None unless the party chose the transport.
+    /// The choice of the transport. None if this party did not choose it.
     selection: Option<Selection>,
 }
 
@@ -121,8 +121,8 @@ struct Times {
 }
 
 impl Report {
-    /// Returns the record, with the resources of the process and the time of the parties' first
-    /// packet.
+    /// Converts the report to its record. Adds the resources of the process. `first` is the time of
+    /// the parties' first packet.
     pub(super) fn row(
         &self,
         process: Duration,
@@ -158,12 +158,12 @@ impl Report {
         }
     }
 
-    /// Returns the chosen transport. None if it was set by name.
+    /// Returns the chosen transport. None if the command line named a transport.
     pub(super) fn chosen(&self) -> Option<String> {
         Some(self.selection.as_ref()?.transport.clone())
     }
 
-    /// Returns the choice of the transport.
+    /// Returns the record of the choice of the transport. None if this party did not choose it.
     pub(super) fn selection(&self) -> Option<SelectionRow> {
         let selection = self.selection.as_ref()?;
         let mut predictions = selection.predictions.iter();
@@ -182,7 +182,7 @@ impl Report {
 
     fn connected_at_ms(&self, first_packet: Option<SystemTime>) -> Option<f64> {
         let first = first_packet?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-        // Both fit for centuries. The difference is exact before it is rounded.
+        // Nanoseconds since 1970 fit into an `i128`. The difference is exact until it is rounded.
         let since = i128::from(self.connected_unix_ns?) - i128::try_from(first.as_nanos()).ok()?;
         Some(since as f64 / 1e6)
     }

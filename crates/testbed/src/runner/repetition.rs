@@ -1,4 +1,4 @@
-//! One run: a path, two processes on it, and a row.
+//! Executes one run: creates a path, starts both parties on it, and makes the row.
 
 use std::{
     net::SocketAddr,
@@ -33,7 +33,7 @@ use crate::{
 /// Time limit for generating a key.
 const KEY_LIMIT: Duration = Duration::from_secs(20);
 
-/// Time for a party to end after the other one has failed.
+/// Time that a party has to end after the other party has failed.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The key files of both parties, and their fingerprints.
@@ -43,7 +43,7 @@ pub(crate) struct Identities {
 }
 
 impl Identities {
-    /// Generates keys in a folder.
+    /// Generates key files in a folder with the program `binary`.
     pub(crate) fn new(binary: &Path, folder: &Path, cancel: &AtomicBool) -> Result<Self, RunError> {
         let make = |name: &str| {
             let path = folder.join(name);
@@ -77,10 +77,11 @@ pub(super) struct MatrixRunner<'a> {
     pub(super) inputs: InputMaker<'a>,
 }
 
-/// The reason to record a run as failed, or to end all runs.
+/// The reason why a run has no measurements.
 enum Stop {
     Run(String),
-    /// The run was cut off this many milliseconds after the first packet, if there was one.
+    /// The run was cut off. The values are the milliseconds since the parties' first packet, if
+    /// there was one, and the message.
     CutOff(Option<f64>, String),
     All(RunError),
 }
@@ -92,13 +93,13 @@ impl From<RunError> for Stop {
 }
 
 impl MatrixRunner<'_> {
-    /// Executes one run.
+    /// Executes one run and returns its row.
     pub(super) fn run(&mut self, cell: &Cell, repetition: u32) -> Result<Row, RunError> {
         let inputs = self.inputs.inputs(&cell.circuit, self.cancel)?;
-        // Losses differ between repetitions, and are the same when all is repeated.
+        // Losses differ between repetitions. They are the same when the whole matrix is repeated.
         let path_seed = cell.scenario.seed.wrapping_add(repetition.into());
         let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        // Every run has a path of its own. So no packets of the last run remain, and the kernel has
+        // Every run has a new path. So no packets of the previous run remain, and the kernel has
         // no cached congestion window.
         let mut lab = Lab::start(&Scenario {
             seed: path_seed,
@@ -186,7 +187,7 @@ impl MatrixRunner<'_> {
         let evaluator = start(Side::B, "evaluator", connect, &inputs.evaluator)?;
         let evaluator = evaluator.finish(patience);
         if let Err(error @ MeasureError::TooLong { .. }) = &evaluator {
-            // The run would not end soon, so both are killed.
+            // The run would take too long, so both parties are killed.
             let first = lab.party_traffic().first_packet;
             let after = first.and_then(|first| first.elapsed().ok());
             return Err(Stop::CutOff(
@@ -260,7 +261,7 @@ fn with_causes(start: &str, error: &dyn std::error::Error) -> String {
     line.replace(['\n', '\r'], " ")
 }
 
-/// Returns the report of a party that succeeded.
+/// Returns the output and the report of a party, or the reason for its failure.
 fn report_of(who: &str, end: Result<Finished, MeasureError>) -> Result<(Finished, Report), Stop> {
     let finished = end.map_err(|error| failed(who, error))?;
     if !finished.status.success() {
@@ -288,7 +289,7 @@ fn check_outputs(report: &Report, batch: u64, expected: &[String]) -> Result<(),
     )))
 }
 
-/// Returns the difference of counters. A peak is that of the later time.
+/// Returns the counts since `before`. A peak value cannot be subtracted and is taken from `now`.
 fn since(now: PathCounters, before: PathCounters) -> PathCounters {
     PathCounters {
         packets_in: now.packets_in.saturating_sub(before.packets_in),

@@ -1,4 +1,4 @@
-//! The file of results, with which an interrupted run continues.
+//! The results file. It shows which runs are complete, so that an interrupted matrix can continue.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -19,11 +19,11 @@ pub(crate) struct Store<R = Row> {
     done: Vec<R>,
 }
 
-/// Time for which a lock may outlive a runner that was killed while it started a process: until the
-/// process executes its program, it has the file open too.
+/// Time to wait for the lock of a killed runner. If the runner was just starting a process, that
+/// process holds the file open, and with it the lock, until it executes its program.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Locks the file. Fails if a running process has locked it.
+/// Locks the file. Fails if another process holds the lock for longer than [`LOCK_PATIENCE`].
 fn lock(file: &File) -> Result<(), TryLockError> {
     let start = Instant::now();
     loop {
@@ -87,8 +87,8 @@ impl<R: Record> Store<R> {
 }
 
 impl Store {
-    /// Returns whether this repetition has a result: it was measured, or it was cut off or failed
-    /// where that counts as a result.
+    /// Returns whether this repetition has a result. A cut-off or a failure is a result only if the
+    /// cell says so ([`Cell::cut_off`], [`Cell::may_fail`]).
     pub(super) fn has(&self, cell: &Cell, repetition: u32) -> bool {
         (self.done.iter()).any(|row| {
             let cut_off = row.cut_off_ms.is_some() && cell.cut_off.is_some();

@@ -1,4 +1,4 @@
-//! A workload under path conditions, without a transport.
+//! Cases: a workload and the conditions of a path, for which every transport is run.
 
 use std::time::Duration;
 
@@ -9,59 +9,60 @@ use transpute_units::Bandwidth;
 
 use crate::runner::Cell;
 
-/// Maximum duration of a drawn case at the rate of the line, in seconds. With shorter cases, more
-/// of them fit into an hour.
+/// Maximum time of a drawn case at the link rate, in seconds. It limits the duration of a sweep.
 pub const MAX_LINE_SECONDS: f64 = 5.0;
 
-/// Default maximum time until a run is cut off.
+/// The default upper bound of the time after which a run is cut off.
 pub const DEFAULT_CUT_OFF: Duration = Duration::from_secs(30);
 
-/// A run is cut off after this multiple of the time of its case at the rate of the line. The exact
-/// loss of choosing such a transport need not be known.
+/// A run is cut off after this multiple of the time of its case at the link rate. A transport that
+/// needs longer is a bad choice, however slow it is exactly.
 const CUT_OFF_FACTOR: f64 = 6.0;
 
 /// Minimum time until a run is cut off, in seconds.
 const MIN_CUT_OFF: f64 = 8.0;
 
-/// Typical bytes of payload up per AND gate: 32 of tables and at most 12 of labels.
+/// Typical payload from garbler to evaluator per AND gate, in bytes. The tables take 32 bytes, the
+/// labels at most 12.
 const BYTES_PER_AND: f64 = 40.0;
 
-/// Typical number of round trips from the first packet to the output: connecting, TLS, agreement
-/// and oblivious transfer.
+/// Typical number of round trips from the first packet to the output, for connecting, the TLS
+/// handshake, the agreement on the run and oblivious transfer.
 const ROUND_TRIPS: f64 = 5.0;
 
-/// Typical time of a run without the path, in seconds: two processes and their keys.
+/// Typical time of a run that does not depend on the path or the circuit, in seconds: starting two
+/// processes and loading their keys.
 const SECONDS_PER_RUN: f64 = 0.1;
 
 /// Typical seconds of computing per AND gate, on a machine whose processors both parties share.
 const SECONDS_PER_AND: f64 = 4e-7;
 
-/// Time of cross traffic before the parties start, in seconds.
+/// Time for which cross traffic runs before the parties start, in seconds.
 const CROSS_HEAD_START: f64 = 2.0;
 
 /// Payload bytes of a TCP packet.
 const SEGMENT: f64 = 1448.0;
 
-/// Typical time until a transport over UDP gives up behind a firewall, in seconds.
+/// Typical time until a transport over UDP gives up if a firewall drops its packets, in seconds.
 const SECONDS_TO_GIVE_UP: f64 = 6.0;
 
-/// The use of a cell: for fitting a model, or for judging it.
+/// The part of the data that a cell belongs to: cells to fit a model, or cells to judge it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
-    /// For fitting.
+    /// Cells that models are fitted to.
     Fit,
-    /// For judging.
+    /// Cells that no model is fitted to. They are used to judge models.
     Unseen,
 }
 
 impl Part {
-    /// Returns the part of a cell, by a hash of its conditions. About half of all cells are in each
-    /// part, whatever other cells are drawn and in whatever order they are run.
+    /// Returns the part that a cell belongs to. A hash of the conditions decides, so the part does
+    /// not depend on other cells or on the order of runs. Each part has about half of all cells.
     #[must_use]
     pub fn of(scenario: &Scenario, circuit: &str, batch: u64) -> Self {
-        // Fields are listed one by one, so that new fields of scenarios do not move cells that were
-        // used for a fit.
+        // The fields are listed one by one. So a new field of scenarios does not move existing
+        // cells to the other part.
         let up = &scenario.up;
         let cross = scenario.cross_traffic.as_ref();
         let text = format!(
@@ -73,7 +74,7 @@ impl Part {
             scenario.blocks_udp(),
             cross.map_or(0, |cross| cross.flows),
         );
-        // FNV-1a of 64 bits, of which the upper bits are well mixed.
+        // This is the 64-bit FNV-1a hash. Its upper bits are well mixed, its lower bits are not.
         let hash = (text.bytes()).fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
@@ -84,7 +85,7 @@ impl Part {
         }
     }
 
-    /// Returns its name in tables.
+    /// Returns the name of the part in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -94,32 +95,32 @@ impl Part {
     }
 }
 
-/// A workload under path conditions, for which a transport is chosen.
+/// A workload and the conditions of a path, for which a transport is chosen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SelectionCase {
-    /// The path.
+    /// The conditions of the path.
     pub scenario: Scenario,
     /// The circuit, as `transpute run --circuit` takes it.
     pub circuit: String,
     /// Number of evaluations in a run.
     pub batch: u64,
-    /// AND gates of all evaluations together.
+    /// Number of AND gates of all evaluations together.
     pub and_gates: u64,
 }
 
 impl SelectionCase {
-    /// Returns its part.
+    /// Returns the part of the data that the case belongs to.
     #[must_use]
     pub fn part(&self) -> Part {
         Part::of(&self.scenario, &self.circuit, self.batch)
     }
 
-    /// Returns the approximate time of the case at the rate of the line, without slow start, loss
-    /// and computing, in seconds.
+    /// Returns the approximate time of the case at the link rate, in seconds. It does not include
+    /// slow start, loss and computing.
     #[must_use]
     pub fn line_seconds(&self) -> f64 {
         let flows = (self.scenario.cross_traffic.as_ref()).map_or(0, |cross| cross.flows);
-        // An even share.
+        // Competing flows and the parties each get an equal share of the rate.
         let share = 1.0 / f64::from(flows + 1);
         let sending = self.scenario.up.rate_mbit.map_or(0.0, |rate| {
             (Bandwidth::from_megabits_per_second(rate) * share).seconds_to_send(self.bytes())
@@ -127,21 +128,22 @@ impl SelectionCase {
         sending + ROUND_TRIPS * self.rtt_seconds()
     }
 
-    /// Returns the time after which a run is cut off, at most `most`.
+    /// Returns the time after which a run of the case is cut off. `most` is its upper bound.
     #[must_use]
     pub fn cut_off(&self, most: Duration) -> Duration {
         let seconds = (CUT_OFF_FACTOR * self.line_seconds()).max(MIN_CUT_OFF);
-        // Whole seconds, for readability.
+        // The time is rounded up to whole seconds, which are easier to read.
         Duration::from_secs_f64(seconds.ceil().min(86_400.0)).min(most)
     }
 
-    /// Returns the approximate time of a run over a transport, with set-up. It is for planning a
-    /// sweep, not for a choice. Runs are cut off by [`cut_off`](Self::cut_off).
+    /// Returns the approximate time of a run over a transport, including set-up, to plan a sweep.
+    /// It is not accurate enough to choose a transport. The transfer is assumed to take at most
+    /// [`cut_off`](Self::cut_off).
     #[must_use]
     pub fn estimate(&self, transport: &str, most: Duration) -> Duration {
         let rtt = self.rtt_seconds();
-        // Cubic is at least as fast as Reno: M. Mathis et al., The macroscopic behavior of the TCP
-        // congestion avoidance algorithm, 1997.
+        // This is the rate of Reno (M. Mathis et al., The macroscopic behavior of the TCP
+        // congestion avoidance algorithm, 1997). CUBIC is at least as fast.
         let loss = self.scenario.up.loss;
         let one_flow = 1.22 * SEGMENT / (rtt.max(1e-4) * loss.sqrt().max(1e-9));
         let spec = transport.parse::<Spec>().ok();
@@ -154,7 +156,7 @@ impl SelectionCase {
         };
         let path = self.line_seconds().max(held_back) * 1.2;
         let gates = self.and_gates as f64;
-        // Each party generates the circuit. The time of a small one is negligible.
+        // Each party generates the circuit, which takes about 1 µs per AND gate.
         let circuit = gates / self.batch as f64 * 1e-6;
         let computing = gates * SECONDS_PER_AND;
         let cross = match &self.scenario.cross_traffic {
@@ -171,7 +173,8 @@ impl SelectionCase {
     }
 
     /// Returns the runs of this case, one per transport. If a firewall drops UDP, the failure of a
-    /// transport over UDP is its result, and it gets the time to fail.
+    /// transport over UDP counts as its result. Such a run has the time limit `cut_off`, so that it
+    /// can fail by itself.
     #[must_use]
     pub fn runs(&self, transports: &[String], cut_off: Duration) -> Vec<Cell> {
         let cell = |transport: &String| {
@@ -195,7 +198,7 @@ impl SelectionCase {
         transports.iter().map(cell).collect()
     }
 
-    /// Returns whether a transport cannot work here.
+    /// Returns whether a transport cannot work because the scenario drops UDP.
     fn dooms(&self, transport: &str) -> bool {
         let spec = transport.parse::<Spec>().ok();
         let profile = spec.as_ref().and_then(Spec::profile);
@@ -236,7 +239,7 @@ mod tests {
         renamed.scenario.seed = 99;
         renamed.and_gates = 0;
         assert_eq!(base.part(), renamed.part());
-        // Fixed, because the shipped coefficients were fitted to one of the parts.
+        // The parts must not change, because the built-in model was fitted to one of them.
         let parts: Vec<_> = (1..=8)
             .map(|step| case(f64::from(step), 0.0, 100.0, 6400).part().name())
             .collect();
@@ -273,7 +276,7 @@ mod tests {
         let mut shared = clean.clone();
         shared.scenario.cross_traffic = Scenario::named("cross-traffic").unwrap().cross_traffic;
         assert!(shared.line_seconds() > 1.9 * clean.line_seconds());
-        // A small one is cut off late enough for retransmissions.
+        // A small case is cut off late enough for retransmissions.
         let small = case(1.0, 0.03, 100.0, 1000);
         assert_eq!(small.cut_off(most), Duration::from_secs(8));
     }

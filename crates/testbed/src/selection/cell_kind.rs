@@ -1,15 +1,15 @@
-//! Kinds of cells, to find where a chooser is wrong.
+//! Kinds of cells. Regrets by kind show under which conditions a chooser is wrong.
 
 use transpute_units::Bandwidth;
 
 use super::Conditions;
 
-/// Cells with a common property.
+/// A kind of cells: all cells with a common property.
 #[derive(Clone, Copy)]
 pub struct CellKind {
-    /// The property.
+    /// The property by which cells are divided into kinds, such as the loss.
     pub dimension: &'static str,
-    /// Its name in tables.
+    /// The name of the kind in tables.
     pub name: &'static str,
     holds: fn(&Conditions<'_>) -> bool,
 }
@@ -28,7 +28,7 @@ impl CellKind {
     }
 }
 
-/// Returns all kinds. Every cell is of one kind in each dimension.
+/// Returns all kinds. Every cell belongs to exactly one kind in each dimension.
 #[must_use]
 pub fn cell_kinds() -> &'static [CellKind] {
     macro_rules! cell_kinds {
@@ -80,7 +80,7 @@ fn rate(cell: &Conditions<'_>) -> f64 {
     cell.scenario.up.rate_mbit.unwrap_or(f64::INFINITY)
 }
 
-/// Returns the queue of the direction up as a multiple of the bandwidth-delay product.
+/// Returns the queue limit from garbler to evaluator as a multiple of the bandwidth-delay product.
 pub(super) fn queue(cell: &Conditions<'_>) -> f64 {
     let rate = (cell.scenario.up.rate_mbit).map_or(f64::INFINITY, |rate| {
         Bandwidth::from_megabits_per_second(rate).bytes_per_second()

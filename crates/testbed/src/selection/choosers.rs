@@ -1,4 +1,4 @@
-//! The judged choosers.
+//! The choosers that are judged.
 
 use transpute_select::{Candidate, ModelChooser, PaperRules, Rule};
 
@@ -8,9 +8,10 @@ use crate::emulated::path_of;
 /// A chooser that is judged by the time of its choices.
 #[derive(Debug)]
 pub enum Judged {
-    /// The same transport in every cell. For [`AUTO`], its measurements.
+    /// Chooses the same transport in every cell. For [`AUTO`], the measured runs of `auto` are
+    /// judged.
     Always(String),
-    /// A chooser that gets the true path, without a measurement time.
+    /// Knows the true conditions of the path, and spends no time on measuring them.
     Told(Box<dyn transpute_select::Chooser>),
 }
 
@@ -18,36 +19,36 @@ pub enum Judged {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Picked {
     pub(super) transport: String,
-    /// The predicted time in milliseconds, if there is a prediction.
+    /// The predicted time in milliseconds. None if the chooser makes no prediction.
     pub(super) predicted_ms: Option<f64>,
 }
 
 impl Judged {
-    /// Always chooses this transport.
+    /// Returns a chooser that always chooses this transport.
     #[must_use]
     pub fn always(transport: &str) -> Self {
         Self::Always(transport.to_owned())
     }
 
-    /// Chooses by the default rule.
+    /// Returns the default chooser `rule`.
     #[must_use]
     pub fn rule() -> Self {
         Self::Told(Box::new(Rule))
     }
 
-    /// Chooses by a model.
+    /// Returns a chooser that uses a model.
     #[must_use]
     pub fn model(chooser: ModelChooser) -> Self {
         Self::Told(Box::new(chooser))
     }
 
-    /// Chooses by the rules of the paper.
+    /// Returns the chooser `paper`, which follows the rules of transputation-2020.
     #[must_use]
     pub fn paper() -> Self {
         Self::Told(Box::new(PaperRules))
     }
 
-    /// Returns its name in tables.
+    /// Returns the name of the chooser in tables.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -57,7 +58,7 @@ impl Judged {
         }
     }
 
-    /// Picks one of the candidates. `None`: it has no answer.
+    /// Picks one of the candidates. Returns `None` if the chooser cannot choose.
     pub(super) fn pick(
         &self,
         conditions: &Conditions<'_>,
@@ -80,7 +81,8 @@ impl Judged {
             .collect();
         let (names, candidates): (Vec<&str>, Vec<Candidate>) = known.into_iter().unzip();
         let choice = chooser.choose(&path, &workload, &candidates).ok()?;
-        // Names in rows may have their settings in another order.
+        // A row may list the settings of the same transport in another order, so specs are compared
+        // and not names.
         let place = (candidates.iter()).position(|known| known.spec == *choice.winner())?;
         Some(Picked {
             transport: (*names.get(place)?).to_owned(),

@@ -1,11 +1,11 @@
-//! The times of each transport in each cell, from rows.
+//! Computes the time of each transport in each cell from rows.
 
 use transpute_netem::scenario::Scenario;
 
 use super::{AUTO, Part};
 use crate::row::{Environment, Measured, Row};
 
-/// The time of a failed run in milliseconds: without a result after a minute.
+/// The time that a failed run counts as, in milliseconds: one minute.
 pub const FAILED_MS: f64 = 60_000.0;
 
 /// The time of a transport in a cell: the median of its repetitions.
@@ -14,15 +14,15 @@ pub enum RunTime {
     /// Milliseconds from the first packet to the evaluator's last output, with choosing, probing
     /// and connecting.
     Measured(f64),
-    /// It was cut off after this number of milliseconds.
+    /// The run was cut off after this number of milliseconds.
     AtLeast(f64),
-    /// It failed.
+    /// The run failed.
     Failed,
 }
 
 impl RunTime {
-    /// Returns the time for comparisons, in milliseconds. If it was not
-    /// [`Measured`](Self::Measured), it is a lower bound, or [`FAILED_MS`].
+    /// Returns the time for comparisons, in milliseconds. It is a lower bound for a run that was
+    /// cut off, and [`FAILED_MS`] for a failed run.
     #[must_use]
     pub fn counts_as_ms(self) -> f64 {
         match self {
@@ -39,10 +39,10 @@ impl RunTime {
         }
     }
 
-    /// Returns the median. None for no times. For an even number, it is the mean of the two middle
-    /// times if both were measured, otherwise the worse of them.
+    /// Returns the median of the times. None for no times. For an even number of times, it is the
+    /// mean of the two middle times if both were measured, otherwise the worse one.
     fn median(mut times: Vec<Self>) -> Option<Self> {
-        // Measured runs are faster than those that were cut off or failed.
+        // A measured run ranks before every run that was cut off, and that before every failure.
         let rank = |time: &Self| match time {
             Self::Measured(ms) => (0, *ms),
             Self::AtLeast(ms) => (1, *ms),
@@ -69,7 +69,7 @@ impl RunTime {
 /// The properties of a cell that a chooser may know before a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conditions<'a> {
-    /// The path.
+    /// The conditions of the path.
     pub scenario: &'a Scenario,
     /// The machine and settings of the runs.
     pub environment: &'a Environment,
@@ -79,13 +79,13 @@ pub struct Conditions<'a> {
     pub scheme: &'a str,
     /// Number of evaluations in a run.
     pub batch: u64,
-    /// AND gates of all evaluations together.
+    /// Number of AND gates of all evaluations together.
     pub and_gates: u64,
     /// Bytes of protocol messages from garbler to evaluator.
     pub payload_up_bytes: u64,
     /// Bytes of protocol messages from evaluator to garbler.
     pub payload_down_bytes: u64,
-    /// Number of round trips of the protocol, from the connection to the output.
+    /// Number of round trips of the protocol from both parties being connected to the output.
     pub round_trips: f64,
 }
 
@@ -96,8 +96,9 @@ pub struct CellTimes<'a> {
     times: Vec<(&'a str, RunTime)>,
 }
 
-/// Groups rows by conditions and summarizes each transport, in order of first appearance. A failed
-/// or cut-off run does not count if it was repeated with more success.
+/// Groups rows into cells by conditions, and computes the time of each transport in each cell, in
+/// order of first appearance. If a failed or cut-off run was repeated and then measured, only the
+/// measurement counts.
 #[must_use]
 pub fn contests(rows: &[Row]) -> Vec<CellTimes<'_>> {
     let mut groups: Vec<CellTimes<'_>> = Vec::new();
@@ -125,8 +126,8 @@ pub fn contests(rows: &[Row]) -> Vec<CellTimes<'_>> {
     groups
 }
 
-/// Returns the times of a transport, one per repetition: the last measurement, or the last time
-/// without one.
+/// Returns the times of a transport, one per repetition. If a repetition has several rows, the last
+/// measured one counts, or the last row if none was measured.
 fn final_tries(rows: &[&Row], transport: &str) -> Vec<RunTime> {
     let mut tries: Vec<(u32, RunTime)> = Vec::new();
     for row in rows.iter().filter(|row| row.transport == transport) {
@@ -151,7 +152,7 @@ fn is_same_cell(one: &Row, other: &Row) -> bool {
         && one.scenario == other.scenario
 }
 
-/// Keeps the contests in which all of these transports were run, and one of them was measured.
+/// Keeps the contests in which all of these transports were run and at least one was measured.
 #[must_use]
 pub fn complete<'a>(contests: Vec<CellTimes<'a>>, transports: &[&str]) -> Vec<CellTimes<'a>> {
     (contests.into_iter())
@@ -163,14 +164,14 @@ pub fn complete<'a>(contests: Vec<CellTimes<'a>>, transports: &[&str]) -> Vec<Ce
 }
 
 impl<'a> CellTimes<'a> {
-    /// Returns its part.
+    /// Returns the part of the data that the cell belongs to.
     #[must_use]
     pub fn part(&self) -> Part {
         let row = self.rows[0];
         Part::of(&row.scenario, &row.circuit, row.batch)
     }
 
-    /// Returns the conditions, unless there is no measurement at all.
+    /// Returns the conditions of the cell. None if no run of the cell was measured.
     #[must_use]
     pub fn conditions(&self) -> Option<Conditions<'a>> {
         let measured = self.measured()?;
@@ -195,15 +196,15 @@ impl<'a> CellTimes<'a> {
         names.filter(|&name| name != AUTO).collect()
     }
 
-    /// Returns the time of a transport.
+    /// Returns the time of a transport. None if it was not run in this cell.
     #[must_use]
     pub fn time(&self, transport: &str) -> Option<RunTime> {
         let found = self.times.iter().find(|(name, _)| *name == transport)?;
         Some(found.1)
     }
 
-    /// Returns the fastest candidate and its time in milliseconds, or `besides` if that is faster.
-    /// None without measurements.
+    /// Returns the fastest candidate and its time in milliseconds. [`AUTO`] counts as a candidate
+    /// only if `besides` names it. None if no candidate was measured.
     #[must_use]
     pub fn best(&self, besides: Option<&str>) -> Option<(&'a str, f64)> {
         (self.times.iter())
@@ -280,7 +281,7 @@ pub(super) mod tests {
             row(20.0, "tcp", 0, RunTime::Measured(50.0)),
             row(10.0, "rudp", 0, RunTime::Measured(30.0)),
             row(10.0, "auto", 0, RunTime::Measured(20.0)),
-            // Repeated, with success.
+            // The failed run was repeated, and the repetition succeeded.
             row(10.0, "tcp", 0, RunTime::Measured(40.0)),
             row(10.0, "tcp", 0, RunTime::Failed),
         ];

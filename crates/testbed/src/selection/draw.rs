@@ -1,4 +1,4 @@
-//! The draw of cases: seeded, stratified, in an order of which every prefix is a fair sample.
+//! Draws random cases from strata. The order is such that every prefix is a fair sample.
 
 use std::ops::Range;
 
@@ -16,42 +16,45 @@ const SIZES: [Range<f64>; 5] = [1e3..1e4, 1e4..1e5, 1e5..1e6, 1e6..3e6, 3e6..1e7
 /// Ranges of round-trip times in milliseconds.
 const ROUND_TRIP_TIMES: [Range<f64>; 4] = [0.5..5.0, 5.0..40.0, 40.0..150.0, 150.0..600.0];
 
-/// Ranges of the probability of loss in each direction. The first is no loss.
+/// Ranges of the loss probability in each direction. The first means no loss.
 const LOSSES: [Option<Range<f64>>; 4] =
     [None, Some(1e-5..1e-3), Some(1e-3..1e-2), Some(1e-2..3e-2)];
 
 /// Ranges of rates in Mbit/s.
 const RATES: [Range<f64>; 3] = [10.0..50.0, 50.0..200.0, 200.0..1000.0];
 
-/// Queues as multiples of the bandwidth-delay product.
+/// Range of queue limits, as multiples of the bandwidth-delay product.
 const QUEUES: Range<f64> = 0.1..2.0;
 
-/// Minimum queue in bytes: about twenty packets.
+/// Minimum queue limit in bytes, about twenty packets.
 const MIN_QUEUE: f64 = 32_768.0;
 
-/// One of this number of consecutive cases is behind a firewall that drops UDP.
+/// One in this number of consecutive cases has a firewall that drops UDP.
 const BLOCKED_EVERY: usize = 10;
 
-/// One of this number of consecutive cases shares its path.
+/// One in this number of consecutive cases shares its path with other flows.
 const SHARED_EVERY: usize = 5;
 
-/// Number of draws from a stratum until a case is not too large for its line.
+/// Maximum number of draws from a stratum in one round. If all drawn cases exceed
+/// [`MAX_LINE_SECONDS`], the stratum is skipped.
 const ATTEMPTS: u32 = 16;
 
-/// AND gates of a comparison of candidates, of a block of AES-128, and of the circuit of large
-/// batches: 2,501 candidates.
+/// Number of AND gates per candidate of a `min-of-candidates` circuit. The next two constants are
+/// the numbers of AND gates of `aes128` and of `min-of-candidates` with 2,501 candidates.
 const AND_PER_CANDIDATE: f64 = 40.0;
 const AND_OF_AES: u64 = 6400;
 const AND_OF_CANDIDATES: u64 = 100_000;
 
-/// Draws cases. A larger number with the same seed starts with the same cases.
+/// Draws `count` cases. With the same seed, the cases of a smaller count are a prefix of the cases
+/// of a larger count.
 ///
-/// Size, round-trip time, loss and rate are divided into ranges, and every combination of ranges is
-/// a stratum. Each stratum is drawn from once, in random order, before any is drawn from again.
-/// Within it, and for queues, values are distributed uniformly on a logarithmic scale. Cases that
-/// would take longer than [`MAX_LINE_SECONDS`] at the rate of the line are drawn again, and
-/// possibly left out: a large circuit on a slow line. One in ten is behind a firewall that drops
-/// UDP, one in five has one or two other flows on its path.
+/// Size, round-trip time, loss and rate are divided into ranges. Every combination of ranges is a
+/// stratum. All strata are drawn from once, in random order, before any is drawn from again. Within
+/// a range, values are distributed uniformly on a logarithmic scale, and so are queue limits.
+///
+/// A case that takes longer than [`MAX_LINE_SECONDS`] at the link rate is drawn again. A stratum of
+/// large circuits and low rates may be skipped. One in ten cases has a firewall that drops UDP. One
+/// in five cases has one or two competing flows.
 #[must_use]
 pub fn draw(count: usize, seed: u64) -> Vec<SelectionCase> {
     let mut random = Random { seed, rolled: 0 };
@@ -75,7 +78,7 @@ pub fn draw(count: usize, seed: u64) -> Vec<SelectionCase> {
     cases
 }
 
-/// One range of each quantity.
+/// A stratum: one range of each quantity.
 #[derive(Clone)]
 struct Stratum {
     size: Range<f64>,
@@ -112,7 +115,7 @@ impl Stratum {
             loss,
             udp_blocked: number % BLOCKED_EVERY == BLOCKED_EVERY - 1,
             rate_mbit: Some(rate_mbit),
-            // Positive and far below 2^53.
+            // The value is positive and far below 2^53, so the cast is exact.
             queue_bytes: Some(rounded(queue) as u64),
             ..PathConfig::default()
         };
@@ -133,7 +136,7 @@ impl Stratum {
                 congestion_control: None,
                 socket_buffer: None,
                 cross_traffic,
-                // Short enough for every JSON parser.
+                // A seed of 32 bits is exact in every JSON parser.
                 seed: random.next() >> 32,
             },
             circuit,
@@ -143,9 +146,9 @@ impl Stratum {
     }
 }
 
-/// Returns circuit, batch and AND gates in total, for approximately this size: one circuit, or with
-/// `alone` false a batch of smaller ones. More than a million gates are always a batch, because
-/// every run generates its circuit.
+/// Returns a circuit, the number of evaluations, and the total number of AND gates, which is about
+/// `size`. If `alone` is true, one circuit has all gates, up to a million. A larger size is always
+/// a batch, because every run generates its circuit.
 fn workload(size: f64, alone: bool) -> (String, u64, u64) {
     let candidates = (size / AND_PER_CANDIDATE).round().max(1.0);
     let batch_of = |circuit: &str, and: u64| {
@@ -167,11 +170,11 @@ fn workload(size: f64, alone: bool) -> (String, u64, u64) {
 /// Rounds to two significant digits.
 fn rounded(value: f64) -> f64 {
     let text = format!("{value:.1e}");
-    // A formatted number can be parsed.
+    // Parsing cannot fail, because the text is a formatted number.
     text.parse().unwrap_or(value)
 }
 
-/// A generator that depends on the seed only, not on the version of a library.
+/// A random number generator. Its own algorithm keeps the draws independent of library versions.
 struct Random {
     seed: u64,
     rolled: u64,
@@ -183,7 +186,7 @@ impl Random {
         derive_seed(self.seed, self.rolled)
     }
 
-    /// Returns a number below a small limit.
+    /// Returns a random number below `limit`, which is small.
     fn below(&mut self, limit: usize) -> usize {
         (((self.next() >> 32) * limit as u64) >> 32) as usize
     }
@@ -192,9 +195,9 @@ impl Random {
         self.next() >> 63 == 1
     }
 
-    /// Returns a number in the range, uniform on a logarithmic scale.
+    /// Returns a random number in the range, distributed uniformly on a logarithmic scale.
     fn within(&mut self, range: &Range<f64>) -> f64 {
-        // The upper 53 bits are exact in a double.
+        // A double represents the upper 53 bits exactly.
         let unit = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         range.start * (range.end / range.start).powf(unit)
     }

@@ -1,4 +1,5 @@
-//! The regret of choosers: the time of their choice divided by that of the best transport.
+//! Computes the regret of choosers: the time of the chosen transport divided by the time of the
+//! best transport.
 
 use super::{
     CellTimes, Conditions, FAILED_MS, Judged, Part, RunTime, Workloads,
@@ -10,13 +11,14 @@ use super::{
 pub struct Verdict {
     /// The chosen transport. `None` if the chooser had no answer.
     pub chosen: Option<String>,
-    /// The time of the choice. A chooser without an answer, or whose choice was not run, has
-    /// failed.
+    /// The time of the chosen transport. It is [`RunTime::Failed`] if the chooser had no answer or
+    /// the chosen transport was not run.
     pub time: RunTime,
-    /// Time of the choice divided by the time of the best candidate, or by its own if that is
-    /// smaller, so at least 1. A lower bound unless the choice was measured.
+    /// Time of the choice divided by the time of the best candidate. It is 1 if the choice was
+    /// faster than all candidates. It is a lower bound if the choice was cut off.
     pub regret: f64,
-    /// Relative error of the prediction. None without a prediction or measurement.
+    /// Absolute difference of predicted and measured time, divided by the measured time. None
+    /// without a prediction or a measurement.
     pub error: Option<f64>,
 }
 
@@ -30,9 +32,9 @@ pub struct Verdicts<'a> {
     pub cells: Vec<(&'a CellTimes<'a>, Conditions<'a>, Vec<Verdict>)>,
 }
 
-/// Lets every chooser choose in every contest. Contests without a measurement are left out.
-/// `workloads` has the traffic and computing of each circuit. Without an entry for a circuit,
-/// choosers have no answer.
+/// Lets every chooser choose in every contest, and judges the choices. Contests without a
+/// measurement are left out. `workloads` has the traffic and computing time of each circuit. For a
+/// circuit without an entry, choosers have no answer.
 #[must_use]
 pub fn judge<'a>(
     contests: &'a [CellTimes<'a>],
@@ -77,36 +79,38 @@ fn verdict(contest: &CellTimes<'_>, picked: Option<Picked>) -> Verdict {
     }
 }
 
-/// The regret of a chooser over many cells.
+/// Statistics of the regret of a chooser over many cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RegretSummary {
     /// Number of cells.
     pub cells: usize,
     /// Number of cells in which the choice was cut off. Their regrets are lower bounds.
     pub cut_off: usize,
-    /// Number of cells in which the choice failed. They count as [`FAILED_MS`].
+    /// Number of cells in which the choice failed. The time of a failure counts as [`FAILED_MS`].
     pub failed: usize,
-    /// The arithmetic mean.
+    /// The arithmetic mean of the regrets.
     pub mean: f64,
-    /// Its 95 % confidence interval over cells. None for a single cell.
+    /// The 95 % confidence interval of `mean` over cells. None for a single cell.
     pub mean_interval: Option<(f64, f64)>,
-    /// The median: the lower of two middle values.
+    /// The median of the regrets. For an even number of cells, the lower of the two middle values.
     pub median: f64,
     /// The regret that 95 % of the cells do not exceed.
     pub percentile_95: f64,
-    /// The maximum.
+    /// The maximum of the regrets.
     pub worst: f64,
-    /// The share of cells in which the regret is at most [`RegretSummary::CLOSE`].
+    /// The share of cells in which the choice was measured and its regret is at most
+    /// [`RegretSummary::CLOSE`].
     pub close: f64,
-    /// The errors that the predictions of half and of nine tenths of the cells do not exceed.
+    /// Median and 90th percentile of the prediction errors ([`Verdict::error`]). None without
+    /// predictions.
     pub errors: Option<[f64; 2]>,
 }
 
 impl RegretSummary {
-    /// Maximum regret that counts as close to the best.
+    /// Maximum regret of a choice that counts as close to the best transport.
     pub const CLOSE: f64 = 1.15;
 
-    /// Summarizes verdicts. None for no cells.
+    /// Summarizes the verdicts on a chooser. None if there are no verdicts.
     #[must_use]
     pub fn of<'v>(verdicts: impl IntoIterator<Item = &'v Verdict>) -> Option<Self> {
         let mut regrets = Vec::new();
@@ -144,21 +148,21 @@ impl RegretSummary {
         })
     }
 
-    /// Returns whether it includes lower bounds.
+    /// Returns whether some regrets are lower bounds only.
     #[must_use]
     pub fn is_bound(&self) -> bool {
         self.cut_off + self.failed > 0
     }
 }
 
-/// Returns the smallest of sorted values that is at least as large as this share of all.
+/// Returns the quantile `share` of sorted values by the nearest-rank method.
 pub(super) fn nearest_rank(sorted: &[f64], share: f64) -> Option<f64> {
     let place = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(place.saturating_sub(1)).copied()
 }
 
 impl<'a> Verdicts<'a> {
-    /// Returns the cells of a part, or all.
+    /// Returns the cells of `part`, or all cells if it is `None`.
     pub fn of_part(
         &self,
         part: Option<Part>,
@@ -185,7 +189,7 @@ mod tests {
             row(30.0, "tcp", 0, RunTime::Measured(200.0)),
             row(30.0, "rudp", 0, RunTime::Failed),
             row(30.0, "auto", 0, RunTime::Measured(210.0)),
-            // There is nothing to compare with.
+            // No transport of this cell was measured, so the cell is left out.
             row(40.0, "tcp", 0, RunTime::Failed),
             row(40.0, "rudp", 0, RunTime::Failed),
         ];
@@ -201,7 +205,7 @@ mod tests {
         };
         assert_eq!(regrets(0), [2.0, 100.0, 1.0]);
         assert_eq!(regrets(1), [1.0, 1.0, 300.0]);
-        // Faster than all candidates still counts as 1.
+        // A choice that is faster than all candidates has a regret of 1.
         assert_eq!(regrets(2), [1.0, 1.1, 1.05]);
         // The error of a prediction is relative to the measured time.
         let predicting = |transport: &str| Picked {
@@ -259,7 +263,8 @@ mod tests {
         let choosers = [Judged::rule(), Judged::always("quic")];
         let verdicts = judge(&contests, &choosers, &Workloads::default());
         let summary = RegretSummary::of(&verdicts.cells[0].2).unwrap();
-        // The best took two minutes, and still neither of the two is close to it.
+        // The best transport took two minutes, longer than `FAILED_MS`. Still, a failed choice is
+        // not close to it.
         assert_eq!(
             (summary.failed, summary.close, summary.worst),
             (2, 0.0, 1.0)

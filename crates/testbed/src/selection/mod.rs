@@ -1,14 +1,14 @@
-//! The evaluation of transport selection: cells in which every transport is run, and the cost of
-//! choices.
+//! Evaluates transport selection. Every transport is run in every cell. Choosers are judged by the
+//! time of their choice, compared with the best transport.
 //!
-//! * [`draw`]: makes the [`SelectionCase`]s: workloads under path conditions, drawn by strata
-//! * [`SelectionCase::runs`]: every transport in a case, for
-//!   [`run_cells`](crate::runner::run_cells)
-//! * [`contests`]: the times of each transport in each cell, from rows
-//! * [`Judged`]: choosers, which pick one of the transports of a contest
-//! * [`samples()`]: rows as samples for the model of `transpute_select`
-//! * [`judge`], [`RegretSummary`]: the regret of choosers: time of their choice divided by the time
-//!   of the best
+//! * [`draw`] draws [`SelectionCase`]s, which are workloads under path conditions.
+//! * [`SelectionCase::runs`] returns the runs of a case, one per transport, for
+//!   [`run_cells`](crate::runner::run_cells).
+//! * [`contests`] computes the time of each transport in each cell from rows.
+//! * [`Judged`] is a chooser, which picks one of the transports of a cell.
+//! * [`samples()`] converts rows to samples for the model of `transpute_select`.
+//! * [`judge`] and [`RegretSummary`] compute the regret of choosers: the time of the choice divided
+//!   by the time of the best transport.
 //!
 //! ```
 //! use transpute_testbed::selection::{Judged, Part, Workloads, contests, judge, tables};

@@ -1,26 +1,27 @@
-//! Errors of `auto`'s own predictions, and the time of its measurement of the path.
+//! Computes the errors of the predictions of `auto`, and the time that it spends on measuring the
+//! path.
 
 use super::{AUTO, CellTimes, Part, RunTime, Verdicts, judge::nearest_rank};
 use crate::{report::Table, row::Measured};
 use transpute_select::Spec;
 
-/// A run of `auto`.
+/// The prediction error and the costs of choosing in one run of `auto`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Probing {
-    /// Error of the prediction, as a fraction of the time of the run, with the set-up until the
-    /// choice.
+    /// Absolute difference of predicted and measured total time, divided by the measured one.
     error: f64,
-    /// Time until the choice beyond the set-up of the chosen transport, as a fraction of the run.
+    /// Time until the choice minus the set-up time of the chosen transport, as a fraction of the
+    /// total time.
     waited: f64,
-    /// The same in round trips.
+    /// The time in `waited` in round trips.
     waited_round_trips: f64,
-    /// Time of the run divided by the time of the chosen transport when set by name, if that was
+    /// Total time divided by the time of the same transport when set by name. None if that was not
     /// measured.
     beside_named: Option<f64>,
 }
 
-/// Makes the table of the errors of `auto`'s predictions and the cost of choosing, by size of the
-/// work. Empty without runs of `auto`.
+/// Makes the table of the prediction errors of `auto` and of the cost of choosing, by number of AND
+/// gates. It is empty without runs of `auto`.
 #[must_use]
 pub fn probing(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
     let which = part.map_or("all", Part::name);
@@ -89,7 +90,8 @@ impl Probing {
         let total_ms = measured.total_ms;
         let predicted_ms = selection.predicted_s * 1e3;
         let waited_ms = (selection.decided_after_ms - set_up(chosen) * rtt_ms).max(0.0);
-        // `tcp` is the kernel's default, and rows may have it by that name.
+        // `auto` reports TCP with the kernel's default congestion control as `tcp`. Rows may name
+        // the congestion control.
         let named = match contest.time(chosen) {
             None => contest.time(&with_default(chosen, contest)),
             found => found,
@@ -106,8 +108,8 @@ impl Probing {
     }
 }
 
-/// Returns the number of round trips after which a transport can be chosen without waiting for
-/// another: docs/protocol.md.
+/// Returns the number of round trips of the set-up of a transport: see docs/protocol.md. A choice
+/// after this time costs nothing.
 fn set_up(transport: &str) -> f64 {
     let spec = transport.parse::<Spec>().ok();
     let profile = spec.as_ref().and_then(Spec::profile);
@@ -146,7 +148,7 @@ mod tests {
             failed: Vec::new(),
         });
         let contests = contests(&rows);
-        // The prediction was 400 ms. 100 of the 200 ms were not the set-up of QUIC.
+        // The prediction was 400 ms. The choice took 200 ms, of which QUIC's set-up needs 100 ms.
         assert_eq!(
             probing(&judge(&contests, &[], &Workloads::default()), None)
                 .csv()

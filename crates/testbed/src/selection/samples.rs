@@ -1,4 +1,4 @@
-//! Rows as workloads for choosers and as samples for the model.
+//! Converts rows to workloads for choosers and to samples for the model.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,16 @@ use crate::{
     row::{Measured, Row},
 };
 
-/// Number of public-key transfers of an extension.
+/// Number of base OTs of an OT extension.
 const BASE_TRANSFERS: f64 = 128.0;
 
-/// Workloads from measured runs, by circuit, scheme and batch, for any path and transport.
+/// Workloads computed from measured runs, by circuit, scheme and batch. They do not depend on path
+/// and transport.
 #[derive(Debug, Default)]
 pub struct Workloads(HashMap<(String, String, u64), Workload>);
 
 impl Workloads {
-    /// Takes the first measured run of each circuit, scheme and batch.
+    /// Computes a workload from the first measured run of each circuit, scheme and batch.
     ///
     /// # Errors
     /// [`SelectError::Number`] if a figure of a row is outside the range of a workload.
@@ -37,7 +38,7 @@ impl Workloads {
         Ok(Self(known))
     }
 
-    /// Returns a workload. None if no run of it was measured.
+    /// Returns the workload of a circuit, scheme and batch. None if no such run was measured.
     #[must_use]
     pub fn get(&self, circuit: &str, scheme: &str, batch: u64) -> Option<Workload> {
         let key = (circuit.to_owned(), scheme.to_owned(), batch);
@@ -45,10 +46,9 @@ impl Workloads {
     }
 }
 
-/// Returns the samples of rows, and the number of unusable rows. Those are runs that failed, that
-/// did not have the conditions of their scenario, or whose path changed or was shared, which an
-/// estimate cannot express. Rows of the part that `transpute testbed selection score` calls unseen
-/// are held out.
+/// Returns the samples of rows, and the number of unusable rows. A row is unusable if the run
+/// failed, did not have the conditions of its scenario, or had a path that changed or was shared. A
+/// path estimate cannot express such a path. Rows of [`Part::Unseen`] are marked as held out.
 ///
 /// # Errors
 /// [`SelectError::Number`] if a figure of a row is outside the range of the model.
@@ -71,7 +71,7 @@ fn sample(row: &Row, workloads: &Workloads) -> Result<Option<Sample>, SelectErro
     let Ok(transport) = row.transport.parse::<Spec>() else {
         return Ok(None);
     };
-    // A failure behind a firewall says nothing about the speed of a transport.
+    // A failure behind a firewall contains no information about the speed of a transport.
     if scenario.blocks_udp() && transport.profile().is_some_and(|profile| profile.needs_udp) {
         return Ok(None);
     }
@@ -96,8 +96,8 @@ fn sample(row: &Row, workloads: &Workloads) -> Result<Option<Sample>, SelectErro
     }))
 }
 
-/// Returns a name of path and workload, without the transport. It includes all properties that
-/// [`Part`] depends on.
+/// Returns a name that is equal for rows with the same path and workload, whatever the transport.
+/// It includes all properties that [`Part`] depends on.
 fn cell(row: &Row) -> String {
     let path = |config: &PathConfig| {
         format!(
@@ -129,22 +129,23 @@ fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
     };
     let is_extended = !matches!(measured.garbler.ot.as_str(), "direct" | "none");
     let (up, down) = (measured.payload_up_bytes, measured.payload_down_bytes);
-    // Both directions of oblivious transfer are in one figure. The evaluator sends nearly nothing
-    // else.
+    // `ot_bytes` counts both directions of oblivious transfer. The evaluator sends little else, so
+    // the difference is the garbler's part.
     let answers = measured.garbler.ot_bytes.saturating_sub(down);
     let batch = row.batch as f64;
     let tables = measured.garbler.table_bytes as f64;
     let ands = match measured.and_gates {
         Some(gates) => batch * gates as f64,
-        // Of half-gates. Rows without it are older than another default.
+        // Rows without the number of gates are older than the other schemes. Half gates take 32
+        // bytes per AND gate.
         None => tables / 32.0,
     };
     let xors = match row.scheme.as_str() {
-        // 32.5 bytes per AND gate, 16 per XOR gate.
+        // The scheme `prf` takes 32.5 bytes per AND gate and 16 bytes per XOR gate.
         "prf" => ((tables - 32.5 * ands) / 16.0).max(0.0),
         _ => 0.0,
     };
-    // 16 bytes for k transfers from the evaluator, which sends little else.
+    // The evaluator sends 16 bytes for k transfers, and little else.
     let transfers = match measured.garbler.ot.as_str() {
         "none" | "direct" => 0.0,
         "iknp" => down as f64 / 16.0,
@@ -165,7 +166,7 @@ fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
         garbler_bytes: up,
         garbler_late_bytes: answers.min(up),
         evaluator_bytes: down,
-        // Round trips from the connection to the output, two flights each.
+        // These are the flights from both parties being connected to the output.
         flights: if is_extended { 3 } else { 2 },
         serial_s: base * machine.base_transfer_s,
         garble_s: gates(machine.garble_and_s),
@@ -245,7 +246,7 @@ pub(crate) mod tests {
         assert_eq!(samples[1].seconds, 8.0);
         assert!(samples[1].is_cut && !samples[0].is_cut);
         assert_eq!(samples[0].cell, samples[1].cell);
-        // The computing of other batches is unknown.
+        // The computing time of other batches is unknown.
         rows[1].batch = 2;
         assert_eq!(sampled(&rows), [("rudp".to_owned(), 0.5, false)]);
     }

@@ -1,4 +1,4 @@
-//! Tables of regrets.
+//! Makes tables of the regrets of choosers.
 
 use super::{
     CellTimes, Part, RegretSummary, RunTime, Verdict, Verdicts, bootstrap::interval_of_mean,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::report::{Table, number};
 
-/// Makes the table of the regret of every chooser over all cells of a part, or over all.
+/// Makes the table of the regret of every chooser over the cells of `part`, or over all cells.
 #[must_use]
 pub fn overall(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
     let which = part.map_or("all", Part::name);
@@ -55,8 +55,8 @@ pub fn overall(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
     table
 }
 
-/// Makes the table of the mean difference of the regret of every chooser from that of one of them,
-/// cell by cell.
+/// Makes the table of the mean difference, over cells, between the regret of every chooser and the
+/// regret of one reference chooser.
 #[must_use]
 pub fn differences(verdicts: &Verdicts<'_>, part: Option<Part>, baseline: &str) -> Table {
     let which = part.map_or("all", Part::name);
@@ -154,7 +154,7 @@ pub fn winners(verdicts: &Verdicts<'_>, part: Option<Part>) -> Table {
     table
 }
 
-/// Makes the table of all regrets by kind of cell, part and chooser, for programs.
+/// Makes the table of all regrets by kind of cell, part and chooser, for processing by programs.
 #[must_use]
 pub fn regrets(verdicts: &Verdicts<'_>) -> Table {
     let headers = [
@@ -201,7 +201,8 @@ pub fn regrets(verdicts: &Verdicts<'_>) -> Table {
     table
 }
 
-/// Makes the table of every cell with its conditions, times and regrets, for programs.
+/// Makes the table of every cell with its conditions, times and regrets, for processing by
+/// programs.
 #[must_use]
 pub fn cells(verdicts: &Verdicts<'_>) -> Table {
     let candidates = candidates(verdicts);
@@ -312,7 +313,7 @@ fn regret(verdict: &Verdict) -> String {
     format!("{bound}{:.4}", verdict.regret)
 }
 
-/// Formats a regret with two decimals, for comparison with others.
+/// Formats a regret with a fixed number of decimals, so that regrets are easy to compare.
 fn decimals(value: f64) -> String {
     if value < 10.0 {
         format!("{value:.2}")

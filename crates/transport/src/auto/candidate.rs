@@ -1,8 +1,9 @@
-//! The interface between `auto` and the kinds of connections that it opens and listens for.
+//! The interface between `auto` and its candidates: the kinds of connections that it opens and
+//! accepts.
 //!
 //! A transport that shares the ports of `auto` implements [`Candidate`] in its own folder and
-//! returns it from [`Transport::shared_port`](crate::Transport::shared_port). All others take part
-//! through `own_port`.
+//! returns it from [`Transport::shared_port`](crate::Transport::shared_port). All other transports
+//! take part through `own_port`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,30 +27,31 @@ use crate::{
     security::Security,
 };
 
-/// A kind of connection that takes part in a race, with its options.
+/// A kind of connection that takes part in a race. The implementor holds the options of the
+/// connection.
 #[async_trait]
 pub(crate) trait Candidate: Send + Sync {
-    /// Returns the names of the transports that can use a connection.
+    /// Returns the names of the transports whose link can run over such a connection.
     fn transports(&self) -> Vec<&'static str>;
 
-    /// Returns the port that it needs.
+    /// Returns the kind of port that the connection uses.
     fn port(&self) -> Port;
 
-    /// Opens a connection, and reports that it is established. Returns when there is nothing more
-    /// to report. Dropping the future abandons the attempt.
+    /// Opens a connection and reports its progress to `updates`. Returns when the set-up has
+    /// nothing more to report. Dropping the future abandons the attempt.
     async fn open(&self, target: Target, updates: &Updates) -> Result<(), TransportError>;
 
-    /// Listens for connections.
+    /// Starts to listen for such connections.
     async fn listen(&self, place: Place) -> Result<Box<dyn PortListener>, TransportError>;
 
-    /// Asks a listener that does not accept the transport `ours` which one it uses. Returns `None`
-    /// if this kind of connection cannot find out.
+    /// Asks a listener that does not accept the transport `ours` which transport it uses, and
+    /// returns an error that names it. Returns `None` if this kind of connection cannot find out.
     async fn ask(&self, _: &str, _: &Security, _ours: &str) -> Option<TransportError> {
         None
     }
 }
 
-/// The use of the ports of `auto` by a transport.
+/// The candidate of a transport that shares the TCP or UDP port of `auto` with other transports.
 pub struct SharedPort(pub(super) Arc<dyn Candidate>);
 
 impl SharedPort {
@@ -57,26 +59,27 @@ impl SharedPort {
         Self(Arc::new(candidate))
     }
 
-    /// Returns the candidate that asks a listener which transport it uses.
+    /// Returns the candidate.
     pub(crate) fn into_candidate(self) -> Arc<dyn Candidate> {
         self.0
     }
 }
 
-/// The port of a candidate.
+/// The kind of port that a candidate uses.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Port {
-    /// The TCP port. Its connection begins first. It carries the offer if the listener offers
-    /// nothing else on this connection.
+    /// The listener's TCP port. The race opens this connection first. The listener accepts it even
+    /// if it offers no transport over TCP, because the connection then still carries the offer.
     Stream,
     /// The UDP port.
     Datagrams {
         /// Size of the socket's buffers, in bytes.
         buffer: usize,
-        /// Another endpoint serves the port and passes the datagrams on.
+        /// True if another candidate's endpoint receives from the socket and passes this
+        /// candidate's datagrams on.
         is_foreign: bool,
     },
-    /// A port of its own, whose number is in the offer.
+    /// A separate port of the transport. The offer contains its number.
     Own,
 }
 
@@ -85,7 +88,7 @@ pub(crate) struct Target {
     /// `host:port`.
     pub(crate) address: String,
     pub(crate) security: Security,
-    /// The names for ALPN: `auto`, and the transports that the listener may use by name.
+    /// The transports to offer by ALPN: `auto`, and those that a listener without `auto` may use.
     pub(crate) transports: Vec<&'static str>,
 }
 
@@ -96,27 +99,27 @@ pub(crate) struct Updates {
     pub(super) sender: UnboundedSender<(usize, Update)>,
 }
 
-/// A report on a connection.
+/// A report on the progress of one connection.
 pub(super) enum Update {
     /// The listener's machine has answered after this round-trip time.
     Answered(Duration),
     /// The connection is established.
     Up(Up),
-    /// The set-up has measured the path.
+    /// The set-up has measured the path, and will report nothing more.
     Measured(PathSample),
     /// The connection has failed.
     Failed(TransportError),
 }
 
-/// The report on an established connection.
+/// The measurements of an established connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SetupReport {
     /// The path measurements of the transport, such as its round-trip time.
     pub path: PathSample,
-    /// Time from the start of connecting to the established connection.
+    /// Time from the start of the race until this connection was established.
     pub after: Duration,
-    /// The set-up reports nothing more: the trains have ended.
+    /// True if the path measurement of the set-up has ended. Until then, `path` may still change.
     pub is_complete: bool,
 }
 
@@ -124,7 +127,8 @@ pub struct SetupReport {
 pub(super) struct Up {
     pub(super) connection: Box<dyn Connection>,
     pub(super) report: SetupReport,
-    /// `None` on a connection that begins after the offer is known.
+    /// The listener's offer. `None` on a connection to a separate port, which is opened only after
+    /// the offer is known.
     pub(super) offer: Option<Offer>,
 }
 
@@ -134,8 +138,8 @@ impl Updates {
         self.send(Update::Answered(rtt));
     }
 
-    /// Reports that the connection is established. If it is not `is_complete`,
-    /// [`measured`](Self::measured) follows.
+    /// Reports that the connection is established. Without `is_complete`, the caller must call
+    /// [`measured`](Self::measured) later.
     pub(crate) fn up(
         &self,
         connection: impl Connection + 'static,
@@ -161,7 +165,7 @@ impl Updates {
     }
 
     pub(super) fn send(&self, update: Update) {
-        // A race that has ended needs no report.
+        // Sending fails after the race has ended. The report is then not needed.
         let _ = self.sender.send((self.index, update));
     }
 }
@@ -169,24 +173,25 @@ impl Updates {
 /// An established connection that can become the link.
 #[async_trait]
 pub(crate) trait Connection: Send {
-    /// Sends the choice, and makes the connection the link.
+    /// Sends the choice to the listener, and converts the connection to the link.
     async fn take(self: Box<Self>, pick: &Pick) -> Result<Link, TransportError>;
 
-    /// Closes the connection, and waits until the listener has closed its side. Returns the
-    /// listener's refusal if that is its answer.
+    /// Closes the connection, and waits until the listener has closed its side. Fails if the
+    /// listener has rejected this end's identity.
     async fn close(&mut self) -> Result<(), TransportError>;
 }
 
-/// A connection that becomes the link of one transport.
+/// An established connection that can become the link of only one transport.
 pub(crate) struct Established {
     bare: LinkHalves<LinkReader, LinkWriter>,
     transport: &'static str,
-    /// The listener uses the transport by its name and expects no choice.
+    /// True if the listener uses this transport without `auto`. It then expects no choice.
     is_named: bool,
 }
 
 impl Established {
-    /// `agreed` is the name that both sides agreed on by ALPN.
+    /// Makes the connection. `agreed` is the ALPN result: `auto`, or the transport that the
+    /// listener uses without `auto`.
     pub(crate) fn new<R, W>(bare: LinkHalves<R, W>, transport: &'static str, agreed: &str) -> Self
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -204,7 +209,7 @@ impl Established {
         }
     }
 
-    /// Sends the choice on the connection and makes it the link.
+    /// Sends the choice if the listener expects one, and converts the connection to the link.
     pub(crate) async fn choose(mut self, choice: &str) -> Result<Link, TransportError> {
         if self.is_named {
             return Ok(self.bare.link());
@@ -233,8 +238,8 @@ impl Connection for Established {
     }
 }
 
-/// Returns the offer of a listener that agreed on this transport. `message` is the one in its
-/// certificate.
+/// Returns the listener's offer. `agreed` is the ALPN result, and `message` the message in the
+/// listener's certificate. A listener without `auto` offers only `agreed`.
 pub(crate) async fn offer(agreed: &str, message: Option<&[u8]>) -> Result<Offer, TransportError> {
     match message {
         _ if agreed != NAME => Ok(Offer::only(agreed)),
@@ -250,7 +255,7 @@ pub(crate) async fn offer(agreed: &str, message: Option<&[u8]>) -> Result<Offer,
 pub(crate) struct Place {
     /// `host:port`.
     pub(crate) address: String,
-    /// Its certificate contains the offer.
+    /// The credentials of the listener. Their certificate contains the offer.
     pub(crate) security: Security,
     pub(crate) offer: Arc<Offer>,
     /// The UDP port, if one of the candidates needs it.
@@ -258,7 +263,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns the UDP port.
+    /// Returns the UDP port, or an error if none was opened.
     pub(crate) fn udp(&self) -> Result<&UdpPort, TransportError> {
         self.udp.as_ref().ok_or_else(|| {
             TransportError::Bind(BindError::Listen {
@@ -269,22 +274,24 @@ impl Place {
     }
 }
 
-/// The result of an authenticated connection: a link, or `None` if the peer closed it without a
-/// choice.
+/// The outcome of an authenticated connection: a link, or `None` if the peer closed the connection
+/// without choosing it.
 pub(crate) type AcceptResult = Option<Accepted>;
 
 /// The listening end of a candidate.
 #[async_trait]
 pub(crate) trait PortListener: Send {
-    /// Returns the address for connectors.
+    /// Returns the address to which connectors connect.
     fn local_address(&self) -> String;
 
-    /// Waits for the next link, or for the end of a connection that was not chosen. Cancel-safe.
+    /// Waits for the next link. Returns `None` when an authenticated connection ends without being
+    /// chosen. Cancel-safe.
     async fn next(&mut self) -> Result<AcceptResult, TransportError>;
 }
 
-/// Waits until the peer chooses a connection that can become the link of one transport. The peer
-/// may have agreed on that transport by its name.
+/// Waits for the peer's choice on a connection that supports only `transport`. Returns the link, or
+/// `None` if the peer closes the connection first. Does not wait if the ALPN result `agreed`
+/// already names the transport.
 pub(crate) async fn picked<R, W>(
     mut bare: LinkHalves<R, W>,
     transport: &'static str,

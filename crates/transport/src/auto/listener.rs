@@ -1,4 +1,4 @@
-//! The listening end: a TCP port and a UDP port of the same number.
+//! The listening end of `auto`: a TCP port and a UDP port with the same number.
 
 use std::{
     collections::BTreeMap, future::poll_fn, net::SocketAddr, num::NonZeroU16, sync::Arc, task::Poll,
@@ -18,13 +18,13 @@ use crate::{
 
 /// A listener for connectors that choose one of several transports.
 ///
-/// Like every [`Listener`], it accepts connections only while the user waits for one, or for the
-/// time of a handshake while a link of `tcp-striped` lacks connections. It runs a bounded number of
-/// handshakes, and drops unknown peers and garbage.
+/// Like every [`Listener`], it accepts connections only while the user waits for a link. Exception:
+/// while a new link of `tcp-striped` lacks connections, it accepts them for the time of a
+/// handshake. It runs a bounded number of handshakes, and drops unknown peers and garbage.
 pub struct AutoListener {
     listeners: Vec<Box<dyn PortListener>>,
     local: String,
-    /// Dropped last.
+    /// Declared last, so that the UDP port is released after all listeners that use it.
     _udp: Option<UdpPort>,
 }
 
@@ -32,7 +32,7 @@ impl AutoListener {
     /// Starts to listen on `host:port`. With port 0, the system chooses a number that is free for
     /// both protocols.
     ///
-    /// In plaintext, transports without plaintext are left out of the offer. A UDP port is opened
+    /// In plaintext, the offer omits the transports that are always encrypted. A UDP port is opened
     /// only if an offered transport needs it.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl AutoListener {
     /// [`BindError::Listen`](crate::BindError::Listen),
     /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer);
     /// [`UnsupportedError::NoPlaintext`](crate::UnsupportedError::NoPlaintext) in plaintext if no
-    /// offered transport has it.
+    /// offered transport supports plaintext.
     pub async fn bind(
         address: &str,
         security: &Security,
@@ -50,9 +50,9 @@ impl AutoListener {
         Self::bind_among(address, security, offer, &Registry::with_builtins()).await
     }
 
-    /// Listens like [`bind`](Self::bind), with the transports of a registry. Those of other crates
-    /// listen too, each on a port of its own that the offer states. A transport that cannot listen
-    /// is left out of the offer.
+    /// Listens like [`bind`](Self::bind), with the transports of a registry. Each transport of
+    /// another crate listens on a separate port, whose number is in the offer. The offer omits a
+    /// transport that fails to listen.
     ///
     /// # Errors
     /// See [`bind`](Self::bind).
@@ -82,7 +82,7 @@ impl AutoListener {
         entries: &[Entry],
         mut place: Place,
     ) -> Result<Self, TransportError> {
-        // The TCP port carries the offer, whatever it contains.
+        // TCP is always needed, because its connection carries the offer.
         let is_needed = |entry: &&Entry| match entry.port {
             Port::Stream => true,
             Port::Datagrams { .. } => entry.is_offered(&place.offer),
@@ -130,17 +130,16 @@ impl AutoListener {
         }
     }
 
-    /// Waits for the next link. Returns `None` if an authenticated peer closes its TCP connection
-    /// without choosing it, for example after a probe or after it chose another connection.
-    /// Cancel-safe.
+    /// Waits for the next link. Returns `None` if an authenticated peer closes a connection without
+    /// choosing it, for example after a probe, or because it chose another connection. Cancel-safe.
     ///
     /// # Errors
     /// [`BindError::Accept`](crate::BindError::Accept) if a listening socket itself fails.
     pub async fn next_visit(&mut self) -> Result<Option<Accepted>, TransportError> {
-        // Each listener is polled first in turn, so none can starve the others.
+        // Rotate the order, so that no listener can starve the others.
         let count = self.listeners.len();
         self.listeners.rotate_left(1.min(count));
-        // All futures are cancel-safe.
+        // Dropping the pending futures loses nothing, because `next` is cancel-safe.
         let mut waiting: Vec<_> = self.listeners.iter_mut().map(|it| it.next()).collect();
         poll_fn(|cx| {
             let mut polled = waiting.iter_mut().map(|it| it.as_mut().poll(cx));
@@ -150,8 +149,8 @@ impl AutoListener {
     }
 }
 
-/// Starts to listen with each offered transport that does not share the ports. A transport that
-/// cannot listen is left out of the offer.
+/// Starts to listen with each offered transport that needs a separate port. Removes a transport
+/// that cannot listen from the offer.
 async fn bind_own_ports(
     address: &str,
     security: &Security,

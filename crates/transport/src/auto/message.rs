@@ -1,9 +1,9 @@
 //! Messages between the two ends of `auto`, other than the offer.
 //!
-//! The connector's first message on its chosen connection is the choice, which the listener answers
-//! with one byte before everything else. docs/protocol.md, "Choice" and "Answer", specifies the
-//! bytes. The first message on a TCP connection may also be the join of a further connection of
-//! `tcp-striped`.
+//! The connector's first message on its chosen connection is the choice. The listener answers it
+//! with one byte before it sends any other data. docs/protocol.md, "Choice" and "Answer", specifies
+//! the bytes. On a TCP connection, the first message may instead be the join message of a further
+//! connection of a `tcp-striped` link.
 
 use std::{
     io,
@@ -22,38 +22,39 @@ pub(super) const MAGIC: [u8; 8] = *b"tpchose2";
 const TAKEN: u8 = 0;
 const REFUSED: u8 = 1;
 
-/// Time to send a choice. The connection is idle, so its buffers have room. Only a broken
-/// connection takes as long.
+/// Time limit of sending a choice. The connection is idle and its buffers are empty, so only a
+/// broken connection reaches the limit.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The first message of a connector on a connection.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// The connection becomes the link.
+    /// The connector chooses this connection: it becomes the link.
     Choice(Pick),
-    /// The connection joins a link. The bytes are those of the message.
+    /// The connection becomes a further stripe of an existing link. The value is the whole join
+    /// message.
     Join(Vec<u8>),
 }
 
-/// The message with which a connection joins a link.
+/// The format of the message with which a connection joins an existing link.
 #[derive(Clone, Copy)]
 pub(crate) struct JoinFormat {
-    /// Its first bytes.
+    /// The first bytes of the message, which identify it.
     pub(crate) magic: [u8; 8],
-    /// Its length in bytes.
+    /// Length of the message in bytes, including `magic`.
     pub(crate) length: usize,
-    /// Connections may join links.
+    /// False if the listener does not allow `tcp-striped`. Join messages are then refused.
     pub(crate) is_allowed: bool,
 }
 
 /// Encodes the choice.
 fn encode(choice: &str) -> Vec<u8> {
-    // A name with its settings is shorter than 255 bytes.
+    // The cast is exact, because a name with its settings is at most 255 bytes long.
     [&MAGIC[..], &[choice.len() as u8], choice.as_bytes()].concat()
 }
 
-/// Sends the choice. If the listener has ended the connection, it may have sent the reason: for
-/// example, it rejects this end's identity.
+/// Sends the choice. If sending fails, reads from the connection, because the listener may have
+/// sent the reason, such as a rejection of this end's identity.
 pub(crate) async fn send(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
@@ -75,7 +76,7 @@ pub(crate) async fn send(
     Err(TransportError::from_io(told.unwrap_or(error)))
 }
 
-/// Closes a stream. Returns the peer's refusal if that is its answer.
+/// Closes a stream without a choice. Fails if the peer has rejected this end's identity.
 pub(crate) async fn close(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
 ) -> Result<(), TransportError> {
@@ -88,15 +89,15 @@ pub(crate) async fn close(
     }
 }
 
-/// Reads the first message on a connection, and no byte after it, and answers a choice. Returns
-/// `None` if the connection ends first.
+/// Reads the first message on a connection, and no byte after it. Answers a choice. Returns `None`
+/// if the connection ends before a whole message has arrived.
 ///
-/// `allows` returns whether a transport may be chosen on this connection. `join` is the message
-/// that may arrive instead of a choice.
+/// `allows` returns whether a transport may be chosen on this connection. `join` is the format of
+/// the join message that may arrive instead of a choice.
 ///
 /// # Errors
-/// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute), after the answer if a
-/// choice is refused.
+/// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute), if the message is invalid
+/// or the choice is not allowed. In the second case, the refusal is sent first.
 pub(crate) async fn hear(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
@@ -140,7 +141,7 @@ pub(crate) async fn hear(
     }))
 }
 
-/// Reads a message: its magic and the bytes after it.
+/// Reads a message. Returns its magic and the bytes after the magic.
 async fn read(
     reader: &mut (impl AsyncRead + Unpin),
     join: Option<JoinFormat>,
@@ -156,11 +157,11 @@ async fn read(
     Ok((magic, body))
 }
 
-/// A reader that checks the listener's answer before the first byte, because the connector does not
-/// wait for it.
+/// A reader that consumes and checks the listener's answer to the choice before it returns the
+/// first byte of the link.
 pub(crate) struct Answered<R> {
     inner: R,
-    /// `None` until the answer has arrived, then whether it accepts the choice.
+    /// `None` until the answer has arrived. Then `Some(true)` if the listener accepted the choice.
     is_taken: Option<bool>,
 }
 

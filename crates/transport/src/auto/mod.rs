@@ -3,14 +3,15 @@
 //!
 //! An [`AutoListener`] has a TCP port and a UDP port of the same number. A connector opens all
 //! connections at once ([`race()`]): one on the TCP port, and one of each protocol on the UDP port.
-//! Each of them measures the path when it is established, and each can become the link. The
-//! connector sends the choice in the first bytes on a connection and continues with the link's
-//! data. So the choice costs no round trip, and the other connections are closed. A [`Policy`]
-//! makes the choice.
+//! Each connection measures the path during its set-up, and each can become the link. The connector
+//! sends the choice in the first bytes on a connection and continues with the link's data. So the
+//! choice costs no round trip. The connector closes the other connections. A [`Policy`] makes the
+//! choice.
 //!
-//! The transports are those of a [`Registry`](crate::Registry). `table` makes candidates of them. A
-//! `candidate` opens a connection, makes it the link, and listens. A transport that does not share
-//! the two ports has one of its own, and is tried when the offer is known (`own_port`).
+//! The transports are those of a [`Registry`](crate::Registry). `table` lists their candidates. A
+//! `candidate` opens a connection, converts it to the link, and listens for such connections. A
+//! transport that does not share the two ports has a separate port. Its attempt starts when the
+//! offer is known (`own_port`).
 //!
 //! docs/protocol.md, "Agreement on the transport", specifies the bytes and the times, and
 //! docs/security.md lists attacks.
@@ -59,5 +60,5 @@ pub use self::{
     race::{Won, probe, probe_among, race, race_among},
 };
 
-/// The name of this protocol in ALPN.
+/// The transport name that `auto` uses in ALPN.
 pub(crate) const NAME: &str = "auto";

@@ -10,14 +10,15 @@ use crate::{ConnectError, HandshakeError, RegistryError, TransportError};
 
 pub(super) const MAGIC: [u8; 8] = *b"tpoffer3";
 
-/// Maximum length of the message to the layer above, in bytes. It is empty at present, and ignored.
-/// With it, a certificate still fits into two packets.
+/// Maximum length in bytes of the message field at the end of an offer. This version sends it empty
+/// and ignores a received one. With this length, a certificate still fits into two packets.
 const MAX_MESSAGE: usize = 1024;
 
-/// Maximum length of the names, in bytes. At present they take 25; a later version may have more.
+/// Maximum total length of the names in an offer, in bytes. The built-in names take 25. A later
+/// version may have more.
 const MAX_NAMES: usize = 512;
 
-/// The offer of a listener.
+/// The offer of a listener: the transports that the connector may choose.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Offer {
     transports: Vec<(String, Port)>,
@@ -26,14 +27,15 @@ pub struct Offer {
 /// The port of an offered transport.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Port {
-    /// The port of the listener.
+    /// The TCP or UDP port of the `auto` listener.
     Shared,
-    /// A port of its own; `None` until it listens.
+    /// A separate port of the transport. `None` until the transport listens.
     Own(Option<NonZeroU16>),
 }
 
 impl Offer {
-    /// Offers these transports, each with its use of the listener's ports.
+    /// Makes an offer of these transports. The flag is true if the transport shares the listener's
+    /// ports.
     pub(super) fn new(transports: impl IntoIterator<Item = (&'static str, bool)>) -> Self {
         let transports = transports.into_iter().map(|(name, is_shared)| {
             let port = match is_shared {
@@ -79,13 +81,13 @@ impl Offer {
         self.names().any(|known| known == name)
     }
 
-    /// Describes it to a peer that has named another transport.
+    /// Describes the offer in the error message of a peer that uses a transport without `auto`.
     pub(crate) fn describe(&self) -> String {
         let names: Vec<&str> = self.names().collect();
         format!("{NAME} ({})", names.join(", "))
     }
 
-    /// Returns the offer of a listener that uses this transport by its name.
+    /// Returns the offer of a listener that uses this transport without `auto`.
     pub(super) fn only(transport: &str) -> Self {
         Self {
             transports: vec![(transport.into(), Port::Shared)],
@@ -101,7 +103,8 @@ impl Offer {
             .any(|(_, port)| *port == Port::Shared)
     }
 
-    /// Returns the port of a transport that does not share those of the listener.
+    /// Returns the separate port of a transport. Returns `None` if the transport shares the
+    /// listener's ports or is not offered.
     pub(super) fn port(&self, name: &str) -> Option<NonZeroU16> {
         let found = self.transports.iter().find(|(known, _)| known == name)?;
         match found.1 {
@@ -110,8 +113,8 @@ impl Offer {
         }
     }
 
-    /// States the ports of the transports that do not share those of the listener, and leaves out
-    /// those without a port.
+    /// Records the separate ports of transports, by name. Removes a transport that needs a separate
+    /// port and is not in `ports`.
     pub(super) fn set_ports(&mut self, ports: &BTreeMap<&str, NonZeroU16>) {
         for (name, port) in &mut self.transports {
             if let Port::Own(port) = port {
@@ -139,13 +142,13 @@ impl Offer {
         };
         let names = (self.transports.iter().map(entry)).collect::<Vec<_>>();
         let names = names.join(",");
-        // The built-in names take 25 bytes, and the number and length of others are bounded. No
-        // message follows.
+        // The length fits into 16 bits: the built-in names take 25 bytes, and `table` limits number
+        // and length of the others. The message is empty.
         let length = (names.len() as u16).to_le_bytes();
         [&MAGIC[..], &length, names.as_bytes(), &[0, 0]].concat()
     }
 
-    /// Reads an offer and nothing after it.
+    /// Reads an offer and no byte after it.
     pub(crate) async fn read(
         reader: &mut (impl AsyncRead + Unpin),
     ) -> Result<Self, TransportError> {
@@ -237,7 +240,7 @@ mod tests {
         assert_eq!(decode(with_message).unwrap(), offer);
         let all = Offer::all();
         assert_eq!(decode(&all.encode()).unwrap(), all);
-        // Transports of other crates have ports of their own.
+        // Transports of other crates have separate ports.
         let mut with_port = offer.clone();
         for name in ["mine", "silent"] {
             with_port.transports.push((name.into(), Port::Own(None)));

@@ -1,5 +1,5 @@
-//! Transports that do not share the ports of `auto`: each listens on a port of its own, which the
-//! offer states.
+//! Candidates of transports that do not share the ports of `auto`. Each listens on a separate port,
+//! whose number is in the offer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,13 +18,15 @@ use crate::{
     Transport, TransportError, link::LinkHalves, security::Security,
 };
 
-/// Maximum number of links that wait for a choice, like handshakes of the TCP transport.
+/// Maximum number of accepted links whose peers have not chosen yet. Same as the handshake limit of
+/// the TCP transport.
 const MAX_CHOOSING: usize = 64;
 
-/// Time for a peer to choose a link, like a handshake of the TCP transport.
+/// Time within which the peer must choose an accepted link. Same as the handshake timeout of the
+/// TCP transport.
 const CHOICE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A transport with a port of its own.
+/// The candidate of a transport with a separate port.
 pub(super) struct OwnPort(pub(super) Arc<dyn Transport>);
 
 #[async_trait]
@@ -58,7 +60,7 @@ impl Candidate for OwnPort {
     }
 }
 
-/// The listener of a transport, and links whose peers have not chosen yet.
+/// The listener of a transport, with the accepted links whose peers have not chosen yet.
 struct OwnPortListener {
     name: &'static str,
     listener: Box<dyn Listener>,
@@ -73,7 +75,8 @@ impl PortListener for OwnPortListener {
         self.listener.local_address()
     }
 
-    /// It never returns if the listener has failed, so that the others continue.
+    /// If the listener has failed, this never returns an error, so that the other transports
+    /// continue.
     async fn next(&mut self) -> Result<AcceptResult, TransportError> {
         loop {
             let accepts = !self.is_broken && self.choosing.len() < MAX_CHOOSING;
@@ -111,8 +114,8 @@ impl OwnPortListener {
     }
 }
 
-/// Checks that a link has the requested protection, which a transport of another crate must not
-/// weaken.
+/// Checks that a link is encrypted and authenticated as requested, because the transport of another
+/// crate might not do so.
 ///
 /// # Errors
 /// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute).
@@ -136,7 +139,8 @@ fn check(link: &Link, security: &Security) -> Result<(), TransportError> {
     }
 }
 
-/// Splits a link, to exchange messages with the peer before it is returned to the user.
+/// Splits a link into the parts of a future link, so that the choice can be exchanged before the
+/// user gets it.
 fn bare(link: Link) -> LinkHalves<LinkReader, LinkWriter> {
     let (info, probe) = (link.info().clone(), Arc::new(Counted(link.stats())));
     let (reader, writer) = link.into_parts();
@@ -148,7 +152,7 @@ fn bare(link: Link) -> LinkHalves<LinkReader, LinkWriter> {
     }
 }
 
-/// The path of a link, as its own statistics report it.
+/// Path measurements that come from the statistics of the underlying link.
 struct Counted(LinkStats);
 
 impl PathProbe for Counted {

@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::{Link, Settings, TransportError, settings::name_and_settings};
 
-/// A transport that becomes the link, with the settings that take effect at that time.
+/// The chosen transport, with the settings that take effect when its connection becomes the link.
 ///
 /// The form is that of `--transport`: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`, `quic`. Most
-/// transports have no such settings, because their connections exist before one of them is chosen.
+/// transports accept no settings here, because their connections are opened before the choice.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Pick(String);
 
@@ -17,7 +17,7 @@ pub struct Pick(String);
 pub struct Accepted {
     /// The link.
     pub link: Link,
-    /// The choice.
+    /// The transport that the connector chose.
     pub pick: Pick,
 }
 
@@ -34,7 +34,7 @@ impl Pick {
         &self.0
     }
 
-    /// Parses the settings, for the transport of this name.
+    /// Parses the settings of this choice. `transport` is the name for error messages.
     pub(crate) fn settings(&self, transport: &'static str) -> Result<Settings, TransportError> {
         match name_and_settings(&self.0).1 {
             Some(settings) => Settings::parse(transport, settings),
@@ -44,7 +44,8 @@ impl Pick {
 }
 
 impl From<&str> for Pick {
-    /// The name and the settings are checked when the choice takes effect.
+    /// Makes a choice without checking the name and settings. They are checked when the choice
+    /// takes effect.
     fn from(text: &str) -> Self {
         Self(text.to_owned())
     }

@@ -19,14 +19,15 @@ static ABSENT: Stage = Stage::Absent;
 /// The state of one connection in a race.
 #[derive(Clone, Debug, Default)]
 pub enum Stage {
-    /// It does not take part: this side leaves it out, or the listener does not offer it.
+    /// The connection does not take part: this side does not use it, or the listener does not offer
+    /// it.
     #[default]
     Absent,
-    /// Its connection is being set up.
+    /// The connection is being set up.
     Pending,
-    /// Its connection is established and can become the link.
+    /// The connection is established and can become the link.
     Up(Box<SetupReport>),
-    /// Its connection failed.
+    /// The connection failed.
     Failed(Arc<TransportError>),
 }
 
@@ -36,11 +37,12 @@ pub enum Stage {
 pub struct RaceProgress {
     /// Time since the race began.
     pub elapsed: Duration,
-    /// Duration of the handshake of TCP, one round trip, after the listener's machine has answered.
+    /// Duration of the TCP handshake, which takes one round trip. `None` until the listener's
+    /// machine has answered.
     pub tcp_rtt: Option<Duration>,
-    /// The listener's offer, after any connection is established.
+    /// The listener's offer. `None` until a connection is established.
     pub offer: Option<Offer>,
-    /// The connections, those that the race prefers first.
+    /// The connections, in the order in which the race prefers them if the policy does not decide.
     pub(super) connections: Vec<Attempt>,
 }
 
@@ -54,19 +56,18 @@ pub struct Attempt {
 
 /// Decides which transport wins a race.
 pub trait Policy: Send + Sync {
-    /// Returns the transport that becomes the link, or `None` to wait. If the connection of that
-    /// transport is pending, the race waits for it and asks again when it is established or has
-    /// failed.
+    /// Returns the transport that becomes the link, or `None` to wait. If the connection of the
+    /// returned transport is pending, the race continues and asks again after the next report.
     ///
     /// The race calls this once for each report and each change of a stage. If the policy returns
-    /// `None` and no handshake is pending any more, the race takes one of the established
-    /// connections: that with the fewest round trips of set-up, and of these the one that has
-    /// measured the path.
+    /// `None` and no handshake is pending any more, the race takes the established connection with
+    /// the fewest round trips of set-up. Among equals, it prefers the one that measures the path
+    /// with more bytes.
     fn decide(&self, progress: &RaceProgress) -> Option<Pick>;
 }
 
 impl Stage {
-    /// Returns the report of an established connection.
+    /// Returns the measurements if the connection is established.
     #[must_use]
     pub fn up(&self) -> Option<&SetupReport> {
         match self {
@@ -75,7 +76,7 @@ impl Stage {
         }
     }
 
-    /// Returns the error of a failed connection.
+    /// Returns the error if the connection has failed.
     #[must_use]
     pub fn error(&self) -> Option<&Arc<TransportError>> {
         match self {
@@ -84,7 +85,7 @@ impl Stage {
         }
     }
 
-    /// Returns whether the connection is being set up.
+    /// Returns whether the connection is still being set up.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         matches!(self, Self::Pending)
@@ -98,7 +99,7 @@ impl Attempt {
         &self.transports
     }
 
-    /// Returns whether it uses the UDP port of the listener.
+    /// Returns whether the connection uses the listener's UDP port.
     #[must_use]
     pub fn uses_udp(&self) -> bool {
         matches!(self.port, Port::Datagrams { .. })
@@ -138,7 +139,7 @@ impl RaceProgress {
         self.connections.iter()
     }
 
-    /// Returns the stage of the connection that this transport needs.
+    /// Returns the stage of the connection over which this transport would run.
     #[must_use]
     pub fn stage(&self, transport: &str) -> &Stage {
         (self.connections())
@@ -146,7 +147,7 @@ impl RaceProgress {
             .map_or(&ABSENT, Attempt::stage)
     }
 
-    /// Sets the stage of the connection that this transport needs. For tests of a policy.
+    /// Sets the stage of the connection over which this transport would run. For tests of a policy.
     pub fn set_stage(&mut self, transport: &str, stage: Stage) {
         let mut connections = self.connections.iter_mut();
         if let Some(found) = connections.find(|it| it.transports.contains(&transport)) {

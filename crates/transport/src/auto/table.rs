@@ -1,4 +1,4 @@
-//! The candidates of a race, from a registry.
+//! Builds the list of candidates of a race from a registry.
 
 use std::{cmp::Reverse, sync::Arc};
 
@@ -11,8 +11,8 @@ use crate::{
     ConnectError, Profile, Registry, TransportError, UnsupportedError, security::Security,
 };
 
-/// Maximum number of candidates with a port of their own. Each takes a port of the listener and a
-/// connection of the connector.
+/// Maximum number of candidates with a separate port. Each costs the listener a port and the
+/// connector a connection.
 const MAX_OWN_PORTS: usize = 8;
 
 /// Maximum length of a transport's name in bytes, so that all names fit into an offer.
@@ -21,25 +21,26 @@ const MAX_NAME: usize = 32;
 /// A candidate, with the properties that a race depends on.
 pub(super) struct Entry {
     pub(super) candidate: Arc<dyn Candidate>,
-    /// The registered transports that can use its connection.
+    /// The registered transports whose link can run over the candidate's connection.
     pub(super) transports: Vec<&'static str>,
     pub(super) port: Port,
     profile: Profile,
 }
 
 impl Entry {
-    /// Returns whether connections of this kind exist with this security.
+    /// Returns whether the candidate supports this security.
     pub(super) fn fits(&self, security: &Security) -> bool {
         self.profile.has_plaintext || !matches!(security, Security::Plaintext)
     }
 
-    /// Returns whether one of its transports is offered.
+    /// Returns whether the offer contains one of the candidate's transports.
     pub(super) fn is_offered(&self, offer: &Offer) -> bool {
         self.transports.iter().any(|name| offer.allows(name))
     }
 
-    /// Orders candidates for races that the policy does not decide: fewest round trips first, then
-    /// the one that has measured the path. A candidate with a port of its own begins later.
+    /// Returns the sort key for races that the policy does not decide. Candidates with shared ports
+    /// come first, then those with fewer round trips of set-up, then those that probe the path with
+    /// more bytes.
     pub(super) fn preference(&self) -> impl Ord + use<> {
         let Profile {
             setup_round_trips,
@@ -54,8 +55,8 @@ impl Entry {
     }
 }
 
-/// Returns the candidates of a registry: that of the TCP port first, those with a port of their own
-/// last.
+/// Returns the candidates of a registry. The candidate of the TCP port is first, and those with
+/// separate ports are last.
 pub(super) fn of(registry: &Registry) -> Vec<Entry> {
     let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
     let fits = |name: &str| (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_plain);
@@ -74,7 +75,7 @@ pub(super) fn of(registry: &Registry) -> Vec<Entry> {
             })
         })
         .collect();
-    // Transports that begin with the same connection share one.
+    // Transports with the same kind of connection share one candidate.
     let all: Vec<_> = entries.iter().map(|it| it.transports.clone()).collect();
     entries.retain(|it| {
         let has_more = |other: &&Vec<_>| other.len() > it.transports.len();
@@ -112,11 +113,11 @@ impl Offer {
         Self::new(entries)
     }
 
-    /// Offers the transports of these names, of those that [`of_registry`](Self::of_registry)
-    /// offers.
+    /// Offers the transports of these names, which must be among those of
+    /// [`of_registry`](Self::of_registry).
     ///
     /// # Errors
-    /// As [`of`](Self::of).
+    /// See [`of`](Self::of).
     pub fn among<'a>(
         registry: &Registry,
         names: impl IntoIterator<Item = &'a str>,
@@ -124,11 +125,11 @@ impl Offer {
         Self::of_registry(registry).only_these(names)
     }
 
-    /// Offers the transports of these names, out of those that [`all`](Self::all) offers.
+    /// Offers the transports of these names, which must be among those of [`all`](Self::all).
     ///
     /// # Errors
     /// [`RegistryError::UnknownTransport`](crate::RegistryError::UnknownTransport) if `auto` cannot
-    /// use one of them, or if there is none.
+    /// use one of them, or if `names` is empty.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, TransportError> {
         Self::all().only_these(names)
     }

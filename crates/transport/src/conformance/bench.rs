@@ -1,4 +1,4 @@
-//! The two parties of a check, and their sending and receiving.
+//! The test bench of a check: two parties, and functions that link them, send and receive.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,7 +27,7 @@ pub(super) struct Bench<'a> {
 pub(super) struct Pair {
     pub(super) accepted: Link,
     pub(super) connected: Link,
-    /// Kept so that closing the listener does not affect the check.
+    /// The listener, kept open so that its end does not affect the check.
     pub(super) listener: Box<dyn Listener>,
 }
 
@@ -52,12 +52,12 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Returns the protection of a party in this mode.
+    /// Returns the [`Security`] of a party in the mode of this bench.
     pub(super) fn security(&self, me: &Arc<Identity>, peer: &Identity) -> Security {
         self.security_of(self.mode, me, peer)
     }
 
-    /// Returns the protection of a party in another mode.
+    /// Returns the [`Security`] of a party in the given mode.
     pub(super) fn security_of(&self, mode: Mode, me: &Arc<Identity>, peer: &Identity) -> Security {
         match mode {
             Mode::Tls => Security::tls(Arc::clone(me), [peer.fingerprint()]),
@@ -84,7 +84,8 @@ impl<'a> Bench<'a> {
             .await
     }
 
-    /// Links the right parties over a listener that may have seen errors.
+    /// Links the two parties that pin each other, over a listener that may have rejected peers
+    /// before.
     pub(super) async fn link(&self, listener: &mut dyn Listener) -> Result<(Link, Link), String> {
         let address = listener.local_address();
         let (accepted, connected) = tokio::join!(listener.accept(), self.connect(&address));
@@ -118,7 +119,7 @@ impl<'a> Bench<'a> {
         finish(writer).await
     }
 
-    /// Receives the data of [`send_all`](Self::send_all), and expects the end after it.
+    /// Receives the data of [`send_all`](Self::send_all), and checks that the stream ends after it.
     pub(super) async fn receive_all(
         &self,
         reader: &mut LinkReader,
@@ -194,7 +195,7 @@ pub(super) async fn receive(
     Ok(())
 }
 
-/// Lets the parties exchange a few bytes.
+/// Checks that the parties can exchange a few bytes.
 pub(super) async fn works(a: Link, b: Link) -> Result<(), String> {
     const LENGTH: usize = 1000;
     let (mut a_reader, mut a_writer) = a.into_parts();
@@ -215,7 +216,7 @@ pub(super) async fn works(a: Link, b: Link) -> Result<(), String> {
     Ok(())
 }
 
-/// Expects the clean end of the stream.
+/// Checks that the next read returns the end of the stream, without an error.
 pub(super) async fn expect_end(reader: &mut LinkReader) -> Result<(), String> {
     match reader.read(&mut [0; 64]).await {
         Ok(0) => Ok(()),
@@ -228,5 +229,5 @@ pub(super) async fn expect_end(reader: &mut LinkReader) -> Result<(), String> {
 
 const LARGEST_READ: usize = 256 * 1024;
 
-/// Time within which a vanished peer must be reported.
+/// Maximum time until a link must report a vanished peer.
 pub(super) const NOTICE: Duration = Duration::from_secs(10);

@@ -55,7 +55,8 @@ async fn exchange(bench: &Bench<'_>, a: Link, b: Link) -> Result<(), String> {
     Ok(())
 }
 
-/// A conversation of small flushed messages. A message that is held back stops it.
+/// The parties exchange small flushed messages in turn. The check hangs if the transport holds a
+/// message back.
 pub(super) async fn small_writes(bench: &Bench<'_>) -> Result<(), String> {
     const ROUNDS: usize = 100;
     let pair = bench.pair().await?;
@@ -172,7 +173,8 @@ pub(super) async fn cancelled_reads(bench: &Bench<'_>) -> Result<(), String> {
             let length = sizes.draw(500).min(left);
             send(&mut writer, &mut pattern, length, 500, &mut sizes).await?;
             left -= length;
-            // Long enough for the reader to find the link empty and cancel.
+            // This pause is long enough for the reader to find the link empty and to cancel the
+            // read.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         finish(&mut writer).await
@@ -209,14 +211,14 @@ pub(super) async fn cancelled_reads(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Links of one listener, opened at the same time, carry different data at the same time.
+/// Several links of one listener, opened at the same time, carry different data concurrently.
 pub(super) async fn many_links(bench: &Bench<'_>) -> Result<(), String> {
     let mut listener = bench.listen().await?;
     let address = listener.local_address();
     let count = bench.options.links;
     let length = bench.options.payload / 8;
     let serve = async |link: Link| {
-        // The first byte is the number of the link.
+        // The first byte of the data is the number of the link.
         let (mut reader, mut writer) = link.into_parts();
         let id = (reader.read_u64().await)
             .map_err(|error| format!("cannot read which link this is: {error}"))?;
@@ -269,7 +271,8 @@ async fn all<F: Future<Output = Result<(), String>>>(
     .await
 }
 
-/// The counters agree with the sent bytes, and reading them does not keep a link open.
+/// The byte counts of the statistics are right, and a handle on the statistics does not keep a link
+/// open.
 pub(super) async fn statistics(bench: &Bench<'_>) -> Result<(), String> {
     let mut listener = bench.listen().await?;
     let (accepted, connected) = bench.link(&mut *listener).await?;

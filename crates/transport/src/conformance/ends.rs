@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{Link, LinkWriter, TransportError};
 
-/// The time at which the remaining party finishes.
+/// The time at which the receiving party shuts down its own direction.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Finish {
     First,
@@ -26,11 +26,10 @@ enum Finish {
 }
 
 /// Data before a shutdown arrives even if its sender has left before the peer read it. The sender
-/// may have received nothing, and cannot know whether the peer has sent anything. Of two parties
-/// that have both shut down, either may leave first. A peer that has written nothing may shut down
-/// before or after.
+/// may leave without having read anything. Of two parties that have both shut down, either may
+/// leave first. A peer that has written nothing may shut down before or after.
 pub(super) async fn graceful_close(bench: &Bench<'_>) -> Result<(), String> {
-    /// Long enough for the link to fill up.
+    /// Time in which a link fills up.
     const SETTLE_TIME: Duration = Duration::from_millis(100);
     let length = bench.options.payload;
     let mut listener = bench.listen().await?;
@@ -92,8 +91,8 @@ pub(super) async fn graceful_close(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// A party that drops one half has closed nothing: the peer sees no end, and the other direction
-/// continues.
+/// Dropping one half of a link closes nothing: the peer sees no end of the stream, and the other
+/// direction continues.
 pub(super) async fn dropped_half(bench: &Bench<'_>) -> Result<(), String> {
     const A_WHILE: Duration = Duration::from_millis(100);
     let Pair {
@@ -133,8 +132,7 @@ pub(super) async fn dropped_half(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// A peer that does not read for a while delays neither its own sending nor other links, and loses
-/// nothing.
+/// A peer that does not read for a while can still send, delays no other link, and loses no data.
 pub(super) async fn peer_stalled(bench: &Bench<'_>) -> Result<(), String> {
     const FULL: Duration = Duration::from_millis(200);
     let mut listener = bench.listen().await?;
@@ -152,7 +150,7 @@ pub(super) async fn peer_stalled(bench: &Bench<'_>) -> Result<(), String> {
         finish(&mut a_writer).await
     };
     let stall = async {
-        // Until the link is full.
+        // Write until the link is full.
         loop {
             let before = taken.load(Ordering::Relaxed);
             tokio::time::sleep(FULL).await;
@@ -160,12 +158,12 @@ pub(super) async fn peer_stalled(bench: &Bench<'_>) -> Result<(), String> {
                 break;
             }
         }
-        // The data of the stalled side arrives.
+        // The data that the stalled party sends still arrives.
         let speak = bench.send_all(&mut b_writer, 2, length, 65_536);
         let hear = bench.receive_all(&mut a_reader, 2, length);
         try_join!(speak, hear)
             .map_err(|error| format!("from a peer that reads nothing: {error}"))?;
-        // Other peers get working links.
+        // Other peers still get working links.
         let (c, d) = (bench.link(&mut *listener).await)
             .map_err(|error| format!("beside a stalled link: {error}"))?;
         works(c, d)
@@ -197,7 +195,8 @@ pub(super) async fn peer_stalled(bench: &Bench<'_>) -> Result<(), String> {
 }
 
 /// The death of a peer during transfers in both directions is reported by reading and by writing.
-/// Its received data is right and not taken for complete, and the listener serves the next peer.
+/// The data received before is correct, and is not reported as a complete stream. The listener
+/// serves the next peer.
 ///
 /// The suite has one process, so it kills the task that holds the link.
 pub(super) async fn peer_killed(bench: &Bench<'_>) -> Result<(), String> {

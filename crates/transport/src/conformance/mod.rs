@@ -51,17 +51,17 @@ pub struct ConformanceOptions {
     /// The kinds of link that the transport supports. Default: [`Mode::Tls`] and
     /// [`Mode::Plaintext`].
     pub modes: Vec<Mode>,
-    /// The kind of socket that the transport listens on, for sending garbage to it. Default: TCP.
+    /// The kind of port that the transport listens on. The garbage check sends to it. Default: TCP.
     pub port: Port,
-    /// Bytes of the largest single write, and the approximate number sent in each direction by the
-    /// bulk checks. Default: 8 MiB.
+    /// Size of the largest single write in bytes. The bulk checks send about this many bytes in
+    /// each direction. Default: 8 MiB.
     pub payload: usize,
-    /// Bytes that a link may buffer while the peer does not read. Default: 64 MiB, more than the
-    /// largest socket buffers that Linux chooses by default.
+    /// Maximum number of bytes that a link may buffer while the peer does not read. Default: 64
+    /// MiB, more than the largest socket buffers that Linux chooses by default.
     pub max_buffered: u64,
-    /// Number of links that are open at the same time in the check of many. Default: 16.
+    /// Number of concurrent links in the check `many-links`. Default: 16.
     pub links: usize,
-    /// Time limit of each check. A transport that hangs fails. Default: 30 s.
+    /// Time limit of each check. A check that exceeds it fails. Default: 30 s.
     pub check_timeout: Duration,
     /// Seed of the sizes and contents of the data. Default: 1.
     pub seed: u64,
@@ -108,7 +108,7 @@ pub enum Port {
     Tcp,
     /// A UDP port of this machine.
     Udp,
-    /// Neither. The garbage check is left out.
+    /// Neither of both. The garbage check is skipped.
     Other,
 }
 
@@ -128,11 +128,11 @@ pub struct CheckReport {
     pub name: String,
     /// Duration of the check.
     pub elapsed: Duration,
-    /// The problem; `None` if the check passed.
+    /// Description of the problem. `None` if the check passed.
     pub failure: Option<String>,
 }
 
-/// The transport failed at least one check.
+/// The error of a transport that failed at least one check.
 #[derive(Clone, Debug, Error)]
 #[error("the transport does not conform\n{report}")]
 pub struct ConformanceError {
@@ -140,7 +140,7 @@ pub struct ConformanceError {
     pub report: ConformanceReport,
 }
 
-/// Runs every check that applies, also after a failure.
+/// Runs every applicable check. Continues after a failed check.
 ///
 /// It needs a Tokio runtime with I/O and time enabled, and about 100 MB of memory for a transport
 /// that buffers too much.

@@ -2,13 +2,13 @@
 
 use thiserror::Error;
 
-/// A reproducible stream of bytes, written and checked at the speed of memory. Word k is
-/// `seed + k * 0x9e3779b97f4a7c15` modulo 2^64, in little-endian order, so that no two words of a
-/// stream are equal.
+/// A reproducible stream of bytes that is fast to write and to check. Word k is `seed + k *
+/// 0x9e3779b97f4a7c15` modulo 2^64, in little-endian order, so that no two words of a stream are
+/// equal.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     word: u64,
-    /// Number of used bytes of `word`.
+    /// Number of bytes of `word` that were already written or checked.
     used: usize,
     position: u64,
 }
@@ -58,7 +58,8 @@ impl Pattern {
     /// Compares received bytes with the next ones of the stream.
     ///
     /// # Errors
-    /// The first byte that differs. The position of the pattern is then unspecified.
+    /// [`Mismatch`] with the first byte that differs. The position of the pattern is then
+    /// unspecified.
     pub fn check(&mut self, received: &[u8]) -> Result<(), Mismatch> {
         let head = received.len().min((8 - self.used) % 8);
         let (start, rest) = received.split_at(head);
@@ -123,7 +124,7 @@ impl Pattern {
     }
 }
 
-/// A small generator of sizes.
+/// A pseudorandom generator of sizes.
 #[derive(Clone, Debug)]
 pub(super) struct Sizes(u64);
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{HandshakeError, Link, Listener, StreamError, TransportError};
 
-/// The description of the link is true.
+/// [`LinkInfo`](crate::LinkInfo) describes the link correctly.
 pub(super) async fn info(bench: &Bench<'_>) -> Result<(), String> {
     let Pair {
         accepted,
@@ -152,7 +152,7 @@ pub(super) async fn security_mismatch(bench: &Bench<'_>) -> Result<(), String> {
 pub(super) async fn garbage(bench: &Bench<'_>) -> Result<(), String> {
     let mut listener = bench.listen().await?;
     let address = listener.local_address();
-    // Held open until the end, because a listener must not wait for silent peers.
+    // Keep the garbage connections open until the end: a listener must not wait for silent peers.
     let mut crowd = Vec::new();
     let throw = async {
         for round in 0..100u64 {
@@ -171,7 +171,7 @@ pub(super) async fn garbage(bench: &Bench<'_>) -> Result<(), String> {
             match bench.options.port {
                 Port::Tcp => {
                     let mut stream = TcpStream::connect(&address).await?;
-                    // It may fail if the listener has closed already.
+                    // Ignore errors, because the listener may have closed the connection already.
                     let _ = stream.write_all(&bytes).await;
                     if round % 2 == 0 {
                         crowd.push(stream);
@@ -197,7 +197,7 @@ pub(super) async fn garbage(bench: &Bench<'_>) -> Result<(), String> {
     still_serves(bench, &mut *listener).await
 }
 
-/// Runs something during which the listener must report neither a link nor an error.
+/// Runs a future, and checks that the listener returns neither a link nor an error meanwhile.
 async fn alone<T>(
     listener: &mut dyn Listener,
     future: impl Future<Output = T>,
@@ -229,7 +229,7 @@ async fn first_byte(link: Link) -> Result<(), TransportError> {
         writer.write_all(&[0; 1000]).await?;
         writer.flush().await
     };
-    // Only the result of reading counts. A refusal may arrive before or after the write.
+    // Ignore the result of the write: a refusal may arrive before or after it.
     let _ = written.await;
     match reader.read(&mut [0; 1]).await {
         Ok(0) => Err(TransportError::Stream(StreamError::Closed)),

@@ -1,4 +1,4 @@
-//! Errors of reading and resolving an address, before it is bound or connected to.
+//! Errors of parsing and resolving an address, before binding or connecting.
 
 use std::io;
 
@@ -8,12 +8,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// The address is not of the form the transport expects.
+    /// The address does not have the form that the transport expects.
     #[error("{address:?} is not an address: {reason}")]
     InvalidAddress {
         /// The text given.
         address: String,
-        /// The reason why it is not an address.
+        /// The reason why the text is not a valid address.
         reason: &'static str,
     },
     /// The host name has no address.

@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// The address cannot be listened on.
+    /// The transport cannot listen on the address.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.

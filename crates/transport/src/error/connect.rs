@@ -1,4 +1,4 @@
-//! Errors of reaching a peer and of choosing a transport to it.
+//! Errors of connecting to a peer, and of choosing the transport.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ pub enum ConnectError {
     /// None of the addresses of the peer could be reached.
     #[error("cannot connect to {address}: {source}")]
     Connect {
-        /// The address as given.
+        /// The peer's address, as given by the caller.
         address: String,
         /// The system's error for the last address tried.
         source: io::Error,
@@ -21,7 +21,7 @@ pub enum ConnectError {
     /// The name was not resolved, or the peer did not answer, within the time limit.
     #[error("timed out after {after:?} waiting for {waiting_for} ({address})")]
     Timeout {
-        /// The event that was waited for.
+        /// The event for which this side has waited, as a phrase for the message.
         waiting_for: &'static str,
         /// The peer's address.
         address: String,
@@ -36,7 +36,7 @@ pub enum ConnectError {
     UdpBlocked {
         /// The peer's address.
         address: String,
-        /// The time limit of the answer.
+        /// The time for which this side has waited for an answer over UDP.
         after: Duration,
     },
     /// The listener does not allow the chosen transport.
@@ -44,18 +44,18 @@ pub enum ConnectError {
     NotOffered {
         /// The chosen transport.
         transport: &'static str,
-        /// The names of the allowed transports.
+        /// The names of the transports that the listener allows.
         offered: Vec<String>,
     },
     /// The listener refused the chosen transport.
     #[error("the listener refused the transport that was picked")]
     ChoiceRefused,
-    /// One of several transports did not connect.
+    /// A connection that `auto` attempted was not established.
     #[error("the transport {transport} did not come up: {source}")]
     NotUp {
-        /// The transport.
+        /// The name of the transport.
         transport: &'static str,
-        /// The reason. The progress of the race contains it as well.
+        /// The error of the attempt, shared with the progress of the race.
         source: Arc<TransportError>,
     },
 }

@@ -6,14 +6,14 @@ use thiserror::Error;
 
 use crate::Fingerprint;
 
-/// The error of two connected programs that do not accept each other.
+/// The error of a connection whose two ends do not accept each other.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
     /// A step of the handshake did not complete within the time limit.
     #[error("timed out after {after:?} waiting for {waiting_for} ({address})")]
     Timeout {
-        /// The step.
+        /// The step, as a phrase for the message.
         waiting_for: &'static str,
         /// The peer's address.
         address: String,
@@ -36,10 +36,10 @@ pub enum HandshakeError {
     /// The peer rejected this side's key, because it has another fingerprint pinned.
     #[error("the peer refused our identity ({alert}); it must be given our fingerprint")]
     PeerRefusedUs {
-        /// The TLS alert it sent.
+        /// The TLS alert that the peer sent.
         alert: String,
     },
-    /// One side speaks TLS and the other plaintext.
+    /// One side uses TLS and the other plaintext.
     #[error(
         "this side speaks {ours} and the peer {theirs}: --plaintext must be given on both sides or on neither"
     )]
@@ -57,13 +57,13 @@ pub enum HandshakeError {
     NoCommonTransport {
         /// The transports that this side can use.
         ours: String,
-        /// The transports that the peer supports, in its own description.
+        /// The transports that the peer can use, as described by the peer.
         theirs: String,
     },
     /// The peer is another program, or another version of this one.
     #[error("the peer does not speak {}: {evidence}", crate::PROTOCOL)]
     NotTranspute {
-        /// The part of its answer that does not belong to the protocol.
+        /// A phrase that describes what the peer sent and the protocol does not allow.
         evidence: String,
     },
     /// The TLS layer failed in another way, for example on a record that fails authentication.

@@ -18,10 +18,10 @@ pub use self::{
     registry::RegistryError, stream::StreamError, unsupported::UnsupportedError,
 };
 
-/// The sum of the errors of all operations on transports and links.
+/// The error of any operation on a transport or a link.
 ///
-/// Reading from and writing to a link returns [`io::Error`]. [`TransportError::from_io`] converts
-/// it.
+/// Reads and writes on a link return [`io::Error`], which [`TransportError::from_io`] converts to
+/// this type.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TransportError {
@@ -37,7 +37,7 @@ pub enum TransportError {
     /// The listening socket failed.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The peer could not be reached, or not over the chosen transport.
+    /// The peer could not be reached at all, or not over the chosen transport.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The two sides did not accept each other.
@@ -49,10 +49,11 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    /// Converts an error of reading from or writing to a [`Link`](crate::Link).
+    /// Converts the I/O error of a [`Link`](crate::Link) to a transport error.
     ///
-    /// A transport puts a `TransportError` inside the [`io::Error`] ([`into_io`](Self::into_io)) if
-    /// an error kind is not precise enough. This returns it unchanged.
+    /// If a transport has wrapped a `TransportError` in the [`io::Error`]
+    /// ([`into_io`](Self::into_io)), this returns the wrapped error. Otherwise it converts the
+    /// error kind.
     #[must_use]
     pub fn from_io(error: io::Error) -> Self {
         let error = match error.downcast::<Self>() {
@@ -82,7 +83,8 @@ impl TransportError {
         meaning.into()
     }
 
-    /// Returns the source of an error that only names its transport, and any other error itself.
+    /// Unwraps [`ConnectError::NotUp`], which only adds the name of a transport. Returns any other
+    /// error unchanged.
     #[must_use]
     pub fn root(&self) -> &Self {
         match self {

@@ -30,7 +30,7 @@ pub enum RegistryError {
         transport: &'static str,
         /// The given setting.
         key: String,
-        /// The known settings.
+        /// The settings that the transport supports.
         known: Vec<&'static str>,
     },
     /// A setting after the transport's name is not of the expected form.

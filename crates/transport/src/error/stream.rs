@@ -15,13 +15,13 @@ pub enum StreamError {
     /// The peer reset the connection: its process ended, or it dropped the link.
     #[error("the peer reset the connection")]
     ConnectionReset,
-    /// The link is closed for this direction.
+    /// This direction of the link is closed: it was shut down, or has failed before.
     #[error("the link is closed")]
     Closed,
     /// The peer does not answer any more: its machine or the path to it has failed.
     #[error("the peer has stopped answering")]
     PeerVanished,
-    /// Packets were lost or overtaken on a transport without repair.
+    /// Packets were lost or arrived out of order on a transport without loss recovery.
     #[error(
         "packets were lost or reordered: {arrived} of {sent} arrived, and the transport udp does not repair that; use the \
          transport rudp or tcp"

@@ -9,20 +9,21 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum UnsupportedError {
-    /// The kernel does not have a congestion control, or does not let this process use it.
+    /// The kernel does not have the given congestion control, or does not allow this process to use
+    /// it.
     #[error(
         "this system offers no congestion control {name:?}: it has {available}, and unprivileged processes may use {allowed} \
          (net.ipv4.tcp_allowed_congestion_control)"
     )]
     CongestionControl {
-        /// The given name.
+        /// The given name of a congestion control.
         name: String,
-        /// The names of the kernel's congestion controls, separated by blanks; a word in brackets
-        /// if they cannot be read.
+        /// The names of the kernel's congestion controls, separated by spaces. If they cannot be
+        /// read, a word in brackets.
         available: String,
         /// The names that every process may use, in the same form.
         allowed: String,
-        /// The system's error: for an unknown name, that there is no such file.
+        /// The system's error. For an unknown name, it is "no such file".
         os: io::Error,
     },
     /// The transport has no plaintext mode.
@@ -30,9 +31,9 @@ pub enum UnsupportedError {
         "the transport {transport} is always encrypted; for a plaintext link use the transport {instead}"
     )]
     NoPlaintext {
-        /// The given transport.
+        /// The name of the given transport.
         transport: &'static str,
-        /// A transport with plaintext.
+        /// The name of a transport that supports plaintext.
         instead: &'static str,
     },
 }

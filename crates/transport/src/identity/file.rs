@@ -10,8 +10,8 @@ use zeroize::Zeroizing;
 
 use super::IdentityError;
 
-/// Maximum size of a key file in bytes, far above that of any Ed25519 key. It limits reading of a
-/// wrong file.
+/// Maximum size of a key file in bytes, far above that of any Ed25519 key. It limits how much is
+/// read from a wrong file.
 const MAX_FILE: u64 = 16 * 1024;
 
 /// Reads a key file.
@@ -20,7 +20,7 @@ pub(super) fn read(path: &Path) -> Result<Zeroizing<String>, IdentityError> {
         path: path.to_owned(),
         source,
     };
-    // Checked before opening, because opening a FIFO would wait for a writer.
+    // Check before opening, because opening a FIFO would wait for a writer.
     if !fs::metadata(path).map_err(read_error)?.is_file() {
         return Err(IdentityError::NotAFile {
             path: path.to_owned(),
@@ -36,8 +36,8 @@ pub(super) fn read(path: &Path) -> Result<Zeroizing<String>, IdentityError> {
             limit: MAX_FILE,
         });
     }
-    // A fixed buffer is never reallocated, so no copy stays unwiped. A file that grows meanwhile is
-    // truncated.
+    // A fixed buffer is never reallocated, so no copy stays unwiped. If the file grows meanwhile,
+    // only its beginning is read.
     let mut bytes = Zeroizing::new(vec![0; MAX_FILE as usize]);
     let mut length = 0;
     while length < bytes.len() {
@@ -55,8 +55,8 @@ pub(super) fn read(path: &Path) -> Result<Zeroizing<String>, IdentityError> {
     Ok(Zeroizing::new(text.to_owned()))
 }
 
-/// Creates a key file that must not exist. After a crash, there is either no file of this name or a
-/// complete one.
+/// Creates a key file. Fails if a file of this name exists. After a crash, the file is either
+/// absent or complete.
 pub(super) fn create(path: &Path, text: &str) -> Result<(), IdentityError> {
     let failed = |source: io::Error| match source.kind() {
         io::ErrorKind::AlreadyExists => IdentityError::Exists {
@@ -71,8 +71,8 @@ pub(super) fn create(path: &Path, text: &str) -> Result<(), IdentityError> {
     match fs::hard_link(&draft.path, path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(failed(error)),
-        // A file system without hard links: create the file in place, still without replacing
-        // another.
+        // The file system has no hard links, so create the file in place, without replacing an
+        // existing one.
         Err(_) => write_new(path, text).map_err(failed)?,
     }
     drop(draft);
@@ -119,7 +119,8 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
-/// Makes the new name durable. On file systems without support, the file is still usable.
+/// Syncs the directory, so that the new file name survives a crash. Errors are ignored, because the
+/// file is usable anyway.
 fn sync_directory(path: &Path) {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -1,14 +1,15 @@
-//! A message in a certificate: data that a listener sends in the handshake, because it cannot send
-//! any sooner.
+//! A message in a certificate. By it, a listener sends data during the handshake, which is sooner
+//! than any application data.
 //!
-//! TLS lets a server send half a round trip before it has authenticated the client, but rustls does
-//! not. A certificate extension (RFC 5280, section 4.1.2.9) is sent at the same time, and the
-//! handshake signature covers it.
+//! TLS 1.3 allows a server to send application data half a round trip before it has authenticated
+//! the client, but rustls does not. A certificate extension (RFC 5280, section 4.1.2.9) arrives at
+//! the same time, and the handshake signature covers it.
 
 use rcgen::CustomExtension;
 use rustls::pki_types::CertificateDer;
 
-/// An object identifier in the arc 2.25, in which numbers need no registration (ITU-T X.667).
+/// The object identifier of the extension. Numbers in the arc 2.25 need no registration (ITU-T
+/// X.667).
 const OID: [u64; 3] = [2, 25, 6_143_702_287_719_365_217];
 
 /// The contents of [`OID`] in DER.
@@ -18,7 +19,7 @@ const BOOLEAN: u8 = 0x01;
 const OCTET_STRING: u8 = 0x04;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
-/// `[3]` of a TBSCertificate: its extensions.
+/// DER tag `[3]` of a TBSCertificate, which contains its extensions.
 const EXTENSIONS: u8 = 0xa3;
 
 /// Makes a non-critical extension with a message.
@@ -26,7 +27,7 @@ pub(super) fn extension(message: &[u8]) -> CustomExtension {
     CustomExtension::from_oid_content(&OID, message.to_vec())
 }
 
-/// Returns the message in a certificate.
+/// Returns the message in a certificate, or `None` if there is none.
 pub(crate) fn find<'a>(certificate: &'a CertificateDer<'_>) -> Option<&'a [u8]> {
     let (_, certificate, _) = element(certificate)?;
     let (_, mut fields, _) = element(certificate)?;
@@ -56,7 +57,8 @@ pub(crate) fn find<'a>(certificate: &'a CertificateDer<'_>) -> Option<&'a [u8]> 
     }
 }
 
-/// Splits off the first element: its tag, its contents, and the rest (X.690, section 8.1).
+/// Splits off the first DER element (X.690, section 8.1). Returns its tag, its contents, and the
+/// remaining bytes.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, der) = der.split_first()?;
     let (&short, der) = der.split_first()?;

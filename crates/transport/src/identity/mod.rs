@@ -5,8 +5,8 @@
 //! Every party has one long-term Ed25519 key, in a file that only its owner may read. Its
 //! *fingerprint* is the SHA-256 of the public key. The two operators exchange fingerprints over a
 //! channel that they trust (in person, by telephone, in a signed mail), and each configures the
-//! peer's. Certificate authorities, host names and dates have no effect. A peer is authentic if it
-//! holds the private key of the pinned fingerprint, on every transport.
+//! peer's. Certificate authorities, host names and dates have no effect. On every transport, a peer
+//! is authentic if it proves to hold the private key of a pinned fingerprint.
 //!
 //! On the wire, the key is in a self-signed X.509 certificate inside TLS 1.3. Raw public keys (RFC
 //! 7250) would need fewer bytes, but common TLS tools can inspect certificates. The certificate is
@@ -81,7 +81,7 @@ pub enum IdentityError {
         /// The path.
         path: PathBuf,
     },
-    /// Users other than the owner may read or write the key.
+    /// Users other than the owner can access the key file.
     #[error(
         "the key file {} has mode {mode:04o}: others can reach the private key; run chmod 600 on it",
         path.display()
@@ -89,7 +89,7 @@ pub enum IdentityError {
     Permissions {
         /// The file.
         path: PathBuf,
-        /// Its permission bits.
+        /// The permission bits of the file.
         mode: u32,
     },
     /// The file is too long to be a key.
@@ -97,9 +97,9 @@ pub enum IdentityError {
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// Its length in bytes.
+        /// The length of the file in bytes.
         got: u64,
-        /// The maximum length.
+        /// The maximum length in bytes.
         limit: u64,
     },
     /// The file contains no PEM private key.
@@ -134,7 +134,7 @@ impl Identity {
     /// Generates an identity with random bytes of the operating system.
     ///
     /// # Errors
-    /// [`IdentityError::Random`] if there are none.
+    /// [`IdentityError::Random`] if the operating system provides none.
     pub fn generate() -> Result<Self, IdentityError> {
         // RFC 8410 section 7: this header, then the 32-byte seed of RFC 8032.
         let mut seed = Zeroizing::new([0; 32]);
@@ -262,8 +262,8 @@ fn self_signed(
     params
         .distinguished_name
         .push(DnType::CommonName, "transpute");
-    // Constant, because certificates are not looked up by number. The certificate then depends on
-    // the key only.
+    // The serial number is constant, because certificates are not looked up by number. So the
+    // certificate depends only on the key and the message.
     params.serial_number = Some(1u64.into());
     params
         .custom_extensions

@@ -1,6 +1,7 @@
 //! Textual encoding of a private key (RFC 7468), without copies left in memory.
 //!
-//! General-purpose PEM libraries do not wipe their intermediate buffers. These two functions do.
+//! General-purpose PEM libraries do not wipe their intermediate buffers. These two functions wipe
+//! them.
 
 use zeroize::Zeroizing;
 
@@ -13,7 +14,7 @@ const LINE: usize = 64;
 /// Wraps a PKCS#8 key in `PRIVATE KEY` armour.
 pub(super) fn encode(der: &[u8]) -> Zeroizing<String> {
     let characters = der.len().div_ceil(3) * 4;
-    // Reserved in full, because growing would leave an unwiped copy.
+    // Reserve the full capacity, because reallocation would leave an unwiped copy.
     let capacity = BEGIN.len() + END.len() + characters + characters.div_ceil(LINE) + 2;
     let mut text = Zeroizing::new(String::with_capacity(capacity));
     text.push_str(BEGIN);
@@ -43,7 +44,7 @@ pub(super) fn encode(der: &[u8]) -> Zeroizing<String> {
 /// Decodes the first `PRIVATE KEY` block of a text. Other text is ignored.
 ///
 /// # Errors
-/// The problem of the text, as a phrase that completes "the file ...".
+/// The reason why the text is invalid, as a phrase that completes "the file ...".
 pub(super) fn decode(text: &str) -> Result<Zeroizing<Vec<u8>>, &'static str> {
     let Some(start) = text.find(BEGIN) else {
         return Err(if text.contains("BEGIN ENCRYPTED PRIVATE KEY") {

@@ -1,4 +1,5 @@
-//! QUIC as a candidate of `auto`: on the UDP port, whose endpoint passes on its datagrams.
+//! QUIC as a candidate of `auto`. It shares the UDP port with reliable UDP, whose endpoint receives
+//! the datagrams of QUIC and passes them on.
 
 use std::time::Duration;
 
@@ -57,8 +58,8 @@ impl Candidate for Quic {
             return None;
         }
         let asked = (self.connect_over(address, security, &[NO_COMMON_TRANSPORT])).await;
-        // The listener closes as soon as it has understood, perhaps before the handshake is
-        // complete here.
+        // The listener closes the connection after its handshake, perhaps before the handshake is
+        // complete on this side.
         match asked {
             Ok(mut authenticated) => {
                 let _ = authenticated.bare.reader.read(&mut [0]).await;
@@ -75,7 +76,7 @@ impl Candidate for Quic {
     }
 }
 
-/// Waits until the peer chooses the connection.
+/// Handles the connections of an `auto` listener: waits until the peer chooses the connection.
 #[derive(Clone, Copy)]
 struct Racing;
 

@@ -14,13 +14,13 @@ use super::{
 };
 use crate::{HandshakeError, Security, TransportError, UnsupportedError, tls};
 
-/// Time without packets after which a peer counts as vanished. A silent peer is sent a keep-alive
-/// every [`KEEP_ALIVE`], which restarts the timer. Together they stay below the 10 s of the
-/// contract of a link.
+/// Time without packets after which a link fails. A keep-alive after [`KEEP_ALIVE`] of silence
+/// restarts the timer. The sum of both times is less than the 10 s within which a link must report
+/// a vanished peer.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(7500);
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 
-/// Maximum number of kept first packets that no `accept` has taken.
+/// Maximum number of incoming connections that the endpoint queues until `accept` takes them.
 const MAX_INCOMING: usize = 1024;
 const INCOMING_BUFFER: u64 = 16 << 10;
 const INCOMING_BUFFERS: u64 = 1 << 20;
@@ -72,17 +72,17 @@ pub(super) fn endpoint() -> EndpointConfig {
     EndpointConfig::default()
 }
 
-/// Makes the configuration of an endpoint whose port other protocols share. They are distinguished
-/// by the bit that QUIC would otherwise grease (RFC 9287).
+/// Makes the configuration of an endpoint that shares its port with other protocols. It does not
+/// grease the QUIC bit (RFC 9287), because this bit distinguishes QUIC from the other protocols.
 pub(super) fn endpoint_beside_others() -> EndpointConfig {
     let mut config = endpoint();
     config.grease_quic_bit(false);
     config
 }
 
-/// The initial round-trip time: a lost first packet is repeated after three of these. Browsers use
-/// a similar value. The 333 ms of RFC 9002 would wait for a second in which nothing is known of the
-/// path.
+/// The assumed initial round-trip time. A lost first packet is retransmitted after three times this
+/// value. Browsers use a similar value. With the 333 ms of RFC 9002, the retransmission would take
+/// a second.
 const USUAL_RTT: Duration = Duration::from_millis(100);
 
 fn transport(options: &QuicOptions) -> Result<TransportConfig, TransportError> {
@@ -99,12 +99,14 @@ fn transport(options: &QuicOptions) -> Result<TransportConfig, TransportError> {
         .max_idle_timeout(Some(idle))
         .keep_alive_interval(Some(KEEP_ALIVE))
         .datagram_receive_buffer_size(None)
-        // The streams are stripes of one stream, so the oldest bytes are needed first. With fair
-        // turns, all streams in the first window would complete together, a round trip late.
+        // The streams carry stripes of one byte stream, so the peer needs the oldest bytes first.
+        // With fair scheduling, all streams in the first window would complete together, a round
+        // trip late.
         .send_fairness(false)
-        // ACK_FREQUENCY must stay off, because noq-proto 1.4.0 panics with it. It writes the frame
-        // also into a full packet, and `ack_frequency.rs` clamps the peer's `min_ack_delay` to a
-        // range that may be empty (RUSTSEC-2026-0340 of quinn-proto, not fixed in this fork).
+        // ACK_FREQUENCY must stay off, because noq-proto 1.4.0 panics with it. The library writes
+        // the frame even into a full packet, and `ack_frequency.rs` clamps the peer's
+        // `min_ack_delay` to a range that may be empty (RUSTSEC-2026-0340 of quinn-proto, not fixed
+        // in this fork).
         .ack_frequency_config(None)
         .congestion_controller_factory(Arc::new(Factory::new(options)));
     let known = options.path.rtt.filter(|rtt| !rtt.is_zero());
@@ -129,7 +131,7 @@ fn no_suite(error: NoInitialCipherSuite) -> TransportError {
     })
 }
 
-/// Returns the error of an address to which no connection can be started.
+/// Returns the error if no connection to `address` can be started.
 pub(super) fn connect_error(address: &str, error: ConnectError) -> TransportError {
     TransportError::Connect(crate::ConnectError::Connect {
         address: address.into(),
@@ -141,7 +143,8 @@ pub(super) fn connect_error(address: &str, error: ConnectError) -> TransportErro
 mod tests {
     use super::*;
 
-    /// The library panics with it, depending on the peer's transport parameters.
+    /// With the ACK_FREQUENCY extension, the library panics for some transport parameters of the
+    /// peer.
     #[test]
     fn ack_frequency_is_off() {
         let config = transport(&QuicOptions::default()).unwrap();

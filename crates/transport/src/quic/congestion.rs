@@ -1,5 +1,5 @@
-//! Congestion control: the library's controllers, started with known properties of the path, and
-//! measured.
+//! Congestion control: wraps the library's controllers, starts them with known properties of the
+//! path, and measures the delivery rate.
 
 use std::{
     any::Any,
@@ -23,8 +23,8 @@ pub(super) struct Factory {
     name: QuicCongestion,
 }
 
-/// Share of a link's rate for UDP payload, with headers of 28 bytes per packet of 1,200 bytes and a
-/// small margin.
+/// Share of the path's rate that UDP payload can use. The rest is for IP and UDP headers, 28 bytes
+/// per packet of 1,200 bytes, and a small margin.
 const PAYLOAD_SHARE: f64 = 0.97;
 
 impl Factory {
@@ -47,7 +47,7 @@ impl Factory {
                 }
             }
             QuicCongestion::Cubic => {
-                // It has no initial rate, so its window is set.
+                // CUBIC has no initial rate, so set its initial window instead.
                 let mut config = CubicConfig::default();
                 config.initial_window(options.bdp().unwrap_or(0).max(first_flight));
                 Self {
@@ -76,7 +76,7 @@ impl ControllerFactory for Factory {
     }
 }
 
-/// A controller with an initial rate and measurements.
+/// A congestion controller of the library, with an initial rate and measurements.
 #[derive(Debug)]
 pub(super) struct SeededController {
     inner: Box<dyn Controller>,
@@ -88,15 +88,15 @@ pub(super) struct SeededController {
 
 /// The first flight: bytes that are sent before the first acknowledgement.
 ///
-/// They are sent within a small part of a round trip. The controller would spread them over most of
-/// it, which delays a peer that waits for them.
+/// They are sent within [`QuicOptions::FIRST_PART`] of a round trip. The controller would pace them
+/// over most of the round trip, which would delay a peer that waits for them.
 #[derive(Clone, Debug)]
 struct FirstFlight {
     most: u64,
     sent: u64,
 }
 
-/// Minimum first flight: 32 packets, as browsers send.
+/// Minimum first flight in bytes: 32 packets of 1,200 bytes, as browsers send.
 const MIN_FIRST_FLIGHT: u64 = 32 * 1200;
 
 impl FirstFlight {
@@ -105,8 +105,8 @@ impl FirstFlight {
         modest.clamp(MIN_FIRST_FLIGHT.min(self.most), self.most)
     }
 
-    /// Returns the rate in bytes per second. `None` if the controller's own first flight is as
-    /// large.
+    /// Returns the pacing rate of the first flight in bytes per second. Returns `None` if the
+    /// controller's own first flight is as large.
     fn rate(&self, rtt: Duration) -> Option<u64> {
         let window = self.window(rtt);
         (window > MIN_FIRST_FLIGHT)
@@ -115,37 +115,39 @@ impl FirstFlight {
 }
 
 impl SeededController {
-    /// Returns the meter of a connection's controller.
+    /// Returns the meter of a connection's controller, or `None` if the controller is not of this
+    /// type.
     pub(super) fn meter_of(controller: Box<dyn Controller>) -> Option<Arc<Meter>> {
         let steered = controller.into_any().downcast::<Self>().ok()?;
         Some(steered.meter)
     }
 }
 
-/// The rate at which a connection starts, until the controller has a better estimate.
+/// The initial rate of a connection, which applies until the controller has a better estimate.
 ///
-/// While it is in force, packets are sent at this rate, and the window does not limit. The
-/// controller underneath sees all acknowledgements. After a few round trips at a constant rate it
-/// leaves its start-up phase, which would have sent at 2.8 times the path's rate.
+/// While it applies, packets are paced at this rate, and the window is too large to limit them. The
+/// inner controller processes all acknowledgements. After a few round trips at a constant rate, it
+/// leaves its start-up phase, in which it would have sent at 2.8 times the path's rate.
 #[derive(Clone, Debug)]
 struct Seed {
-    /// Bytes of UDP payload per second.
+    /// The rate in bytes of UDP payload per second.
     rate: u64,
-    /// The path carries at least this rate. The controller may exceed it.
+    /// True if `rate` is a lower bound of the path's rate. The controller may then exceed it.
     is_least: bool,
     sent: u64,
     lost: u64,
-    /// Time since which there has always been data to send.
+    /// Start of the current period in which the connection has always had data to send.
     busy_since: Option<Instant>,
 }
 
 /// Number of round trips of uninterrupted sending after which the seed is dropped.
 const SEED_ROUNDS: u32 = 6;
 
-/// Number of round trips after which the controller's estimate is the actual rate of the path.
+/// Number of round trips of uninterrupted sending after which the controller's estimate is trusted.
 const TRUST_ROUNDS: f64 = 1.5;
 
-/// A larger share of lost bytes means that a queue overflows.
+/// Share of lost bytes above which the path does not carry the seed rate, because a queue
+/// overflows.
 const MAX_LOSS: f64 = 0.1;
 
 /// Share of the seed rate. If the controller's rate estimate is lower, the seed rate was too high,
@@ -163,7 +165,8 @@ impl Seed {
         }
     }
 
-    /// Handles an acknowledgement. Returns whether the seed stays in force.
+    /// Handles an acknowledgement, and lowers the rate if `estimate` shows that it was too high.
+    /// Returns whether to keep the seed.
     fn observe(
         &mut self,
         now: Instant,
@@ -185,15 +188,15 @@ impl Seed {
         busy < rtt * SEED_ROUNDS
     }
 
-    /// Handles a loss. Returns whether it shows that the path does not carry the seed.
+    /// Records a loss. Returns whether the losses show that the path does not carry the seed rate.
     fn is_refuted(&mut self, lost_bytes: u16) -> bool {
         self.lost += u64::from(lost_bytes);
         self.is_least
             && self.lost as f64 > (self.sent as f64 * MAX_LOSS).max(MIN_FIRST_FLIGHT as f64)
     }
 
-    /// Returns a window of two round trips at this rate, so that pacing limits the bytes in flight
-    /// and losses do not.
+    /// Returns the bytes of two round trips at the seed rate. With this window, only pacing limits
+    /// the bytes in flight, even after losses.
     fn window(&self, rtt: Duration) -> u64 {
         (self.rate as f64 * rtt.as_secs_f64() * 2.0) as u64
     }
@@ -212,7 +215,7 @@ struct Round {
     min_rtt: Duration,
 }
 
-/// Minimum interval of a measurement of the delivery rate, which otherwise is a round trip.
+/// Minimum duration of one measurement of the delivery rate. It otherwise takes one round trip.
 const MIN_ROUND: Duration = Duration::from_millis(10);
 
 impl Controller for SeededController {
@@ -268,7 +271,7 @@ impl Controller for SeededController {
         self.inner
             .on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
         self.measure(now, app_limited);
-        // The estimate is in bits per second.
+        // The library's estimate is in bits per second.
         let estimate = self.inner.metrics().bandwidth_estimate.map(|bits| bits / 8);
         (self.meter.reached).fetch_max(estimate.unwrap_or(0), Ordering::Relaxed);
         if let Some(seed) = &mut self.seed {
@@ -409,8 +412,8 @@ impl SeededController {
     }
 }
 
-/// Round-trip time before the first acknowledgement. Until then, the handshake limits the sent
-/// bytes anyway.
+/// Assumed round-trip time before the first acknowledgement. Its value matters little, because
+/// until then the handshake limits the sent bytes.
 const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -427,7 +430,7 @@ mod tests {
         let right = Some(1_000_000);
         assert!(seed.observe(start, false, RTT, right));
         assert!(seed.observe(start + 5 * RTT, false, RTT, right));
-        // After an idle time the estimate may still be right, and is tested again.
+        // After an idle period, the seed rate may still be right, and is tested again.
         assert!(seed.observe(start + 7 * RTT, true, RTT, right));
         assert!(seed.observe(start + 8 * RTT, false, RTT, right));
         assert!(!seed.observe(start + 14 * RTT, false, RTT, right));

@@ -20,19 +20,20 @@ use super::{
 };
 use crate::{PathSample, TransportError};
 
-/// The close code of a connection whose link was dropped.
+/// The close code of a connection whose link was dropped before it had sent all data.
 const DROPPED: VarInt = VarInt::from_u32(2);
 
-/// The state that the two halves share. The connection closes when both are dropped.
+/// The state that the two halves of a link share. When both are dropped, the connection closes.
 pub(super) struct Shared {
     connection: Connection,
     meter: Option<Arc<Meter>>,
-    /// The place to record its rate.
+    /// The entry in the rate cache, in which the connection records its rate when it closes.
     cached: Option<CachedLink>,
     all_sent: AtomicBool,
     all_read: AtomicBool,
-    /// Streams of a half that was dropped. The library would report them to the peer as complete or
-    /// unwanted, and dropping a half means neither.
+    /// Streams of a dropped half, kept until the connection closes. If they were dropped, the
+    /// library would finish or stop them at the peer, but dropping one half must not affect the
+    /// other direction.
     parked: Mutex<Vec<Box<dyn Any + Send>>>,
     driver: QuicDriver,
     last_sample: Arc<OnceLock<PathSample>>,
@@ -66,7 +67,7 @@ impl Shared {
         }
     }
 
-    /// Returns the place of the last figures, which are set when the connection is closed.
+    /// Returns the cell in which the last path measurements are stored when the connection closes.
     pub(super) fn last_sample(&self) -> Arc<OnceLock<PathSample>> {
         Arc::clone(&self.last_sample)
     }
@@ -75,17 +76,17 @@ impl Shared {
         &self.connection
     }
 
-    /// Records that everything was sent and acknowledged.
+    /// Records that the peer has acknowledged all data, including the end.
     pub(super) fn note_all_sent(&self) {
         self.all_sent.store(true, Ordering::Release);
     }
 
-    /// Records that the peer's stream was read to its end.
+    /// Records that all data of the peer was read, to its end.
     pub(super) fn note_all_read(&self) {
         self.all_read.store(true, Ordering::Release);
     }
 
-    /// Keeps streams until the connection is closed.
+    /// Keeps the streams of a dropped half until the connection closes.
     pub(super) fn park(&self, streams: impl Any + Send) {
         self.parked
             .lock()
@@ -135,7 +136,7 @@ impl Drop for Shared {
             (true, false) => SAID_ALL,
             (false, _) => DROPPED,
         };
-        // Before the parked streams are dropped, which then send nothing.
+        // Close before the parked streams are dropped, so that they send nothing to the peer.
         runtime::close(&self.connection, code, self.driver);
     }
 }

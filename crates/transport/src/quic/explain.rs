@@ -1,4 +1,4 @@
-//! The meaning of the QUIC library's errors.
+//! Conversion of the QUIC library's errors to errors of this crate.
 
 use std::io;
 
@@ -10,14 +10,14 @@ use crate::{HandshakeError, StreamError, TransportError, tls};
 /// The first QUIC error code of a TLS alert (RFC 9000, section 20.1: 0x0100 to 0x01ff).
 const FIRST_ALERT: u64 = 0x100;
 
-/// The close code of a connection whose sides have both sent and read everything.
+/// The close code of a side that has sent all data, and has read all data of the peer.
 pub(super) const COMPLETE: VarInt = VarInt::from_u32(1);
 
-/// The close code of a connection whose side has sent everything, and needs nothing more of the
-/// peer.
+/// The close code of a side that has sent all data, and was dropped before it had read all data of
+/// the peer.
 pub(super) const SAID_ALL: VarInt = VarInt::from_u32(3);
 
-/// The phase in which the connection ended.
+/// The operation during which the end of a connection was noticed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum During {
     Handshake,
@@ -25,16 +25,16 @@ pub(super) enum During {
     Writing,
 }
 
-/// Returns the meaning of a connection's end.
+/// Converts the reason for a connection's end to an error.
 pub(super) fn connection(error: &ConnectionError, during: During) -> TransportError {
     match error {
-        // This side found the fault, so the TLS library's own error describes it.
+        // This side detected the error, so use the TLS library's own description.
         ConnectionError::TransportError(fault) => fault
             .crypto
             .as_deref()
             .and_then(|inner| inner.downcast_ref::<rustls::Error>())
             .map_or_else(|| quic_fault(error), |error| tls::explain(error).into()),
-        // The peer found a fault and reported it.
+        // The peer detected the error and sent a TLS alert.
         ConnectionError::ConnectionClosed(close) => match alert(close.error_code) {
             Some(alert) => tls::explain(&rustls::Error::AlertReceived(alert)).into(),
             None if close.error_code == TransportErrorCode::CONNECTION_REFUSED => {
@@ -59,8 +59,7 @@ pub(super) fn connection(error: &ConnectionError, during: During) -> TransportEr
     }
 }
 
-/// Returns whether the peer closed the connection after it had sent everything, so it waits for
-/// nothing more.
+/// Returns whether the peer closed the connection after it had sent all its data.
 pub(super) fn is_in_order(error: &ConnectionError) -> bool {
     matches!(error, ConnectionError::ApplicationClosed(close) if [COMPLETE, SAID_ALL].contains(&close.error_code))
 }
@@ -88,7 +87,7 @@ pub(super) fn write(error: WriteError) -> io::Error {
     .into_io()
 }
 
-/// Returns the error of a stopped stream. A peer of this protocol never stops one.
+/// Returns the error for a STOP_SENDING frame, which a peer of this protocol never sends.
 pub(super) fn stopped(code: VarInt) -> TransportError {
     protocol(format!("it stopped a stream with code {code}"))
 }

@@ -28,13 +28,13 @@ pub(super) struct Context {
     pub(super) started: Instant,
     pub(super) local: SocketAddr,
     pub(super) peer: SocketAddr,
-    /// Time to find the peer; `None` on the listening side.
+    /// Time that name resolution took. `None` on the listening side.
     pub(super) connect: Option<Duration>,
     pub(super) timeout: Duration,
     pub(super) streams: u16,
     pub(super) driver: QuicDriver,
     pub(super) pinning: Pinning,
-    /// The rates of earlier connections.
+    /// The cache of rates that earlier connections have reached.
     pub(super) cache: Option<Arc<RateCache>>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Authenticated {
     pub(crate) transport: String,
 }
 
-/// Authentication of the peer, or none.
+/// The rule for accepting the peer's key: only pinned keys, or any key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Pinning {
     Pinned,
@@ -114,14 +114,15 @@ pub(super) async fn authenticate(
 }
 
 struct Established {
-    /// `None` if the peer is not authenticated.
+    /// Fingerprint of the peer's key. `None` without pins.
     peer: Option<Fingerprint>,
     cipher: String,
     message: Option<Vec<u8>>,
     transport: String,
 }
 
-/// Checks what the TLS library leaves to its user, and collects the description of the link.
+/// Checks the ALPN name and the certificate of a completed handshake, and returns the description
+/// of the link.
 fn established(connection: &Connection, pinning: Pinning) -> Result<Established, TransportError> {
     let data = connection
         .handshake_data()

@@ -1,9 +1,9 @@
-//! The layout of one direction of a link on its streams.
+//! The mapping of one direction of a link to QUIC streams.
 //!
 //! The first stream starts with a header of four bytes: a mark, the binary logarithm of the stripe
-//! length, and the number of streams in network byte order. After it, stripe `k` of the link is on
-//! stream `k` modulo their number. A byte's position determines its stream, so there are no frames,
-//! no sequence numbers, and nothing else to check.
+//! length, and the number of streams in network byte order. After the header, stripe `k` of the
+//! link is on the stream with index `k` modulo the number of streams. A byte's position determines
+//! its stream, so there are no frames and no sequence numbers.
 
 use super::{explain, options::MAX_STREAMS};
 use crate::TransportError;
@@ -13,7 +13,7 @@ pub(super) const HEADER: usize = 4;
 
 const MARK: u8 = b'Q';
 
-/// Accepted stripe lengths, as binary logarithms.
+/// Valid stripe lengths in bytes, as binary logarithms.
 const STRIPES: std::ops::RangeInclusive<u8> = 8..=24;
 
 /// A number of streams and a stripe length.
@@ -31,7 +31,7 @@ impl Layout {
     }
 
     pub(super) fn header(self) -> [u8; HEADER] {
-        // Both fit: streams are at most 256, and stripes 2^24.
+        // The casts are exact: there are at most 256 streams, and a stripe has at most 2^24 bytes.
         let [high, low] = (self.streams as u16).to_be_bytes();
         [MARK, self.stripe.trailing_zeros() as u8, high, low]
     }
@@ -51,8 +51,8 @@ impl Layout {
         self.streams as usize
     }
 
-    /// Returns the stream of the byte at `position`, and the number of bytes from there on that are
-    /// on it too.
+    /// Returns the index of the stream that carries the byte at `position`, and the number of
+    /// consecutive bytes from `position` on that are on this stream.
     pub(super) fn locate(self, position: u64) -> (usize, usize) {
         let index = (position / self.stripe) % self.streams;
         let room = self.stripe - position % self.stripe;

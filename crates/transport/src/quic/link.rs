@@ -1,7 +1,7 @@
 //! A QUIC connection as a link, shared by its halves and its statistics.
 //!
-//! The halves own the connection. The statistics hold a weak reference, so that dropping the link
-//! closes it although its figures are in use.
+//! The halves own the connection. The statistics hold a weak reference, so that dropping both
+//! halves closes the connection even if a handle on the statistics exists.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{LinkInfo, PathProbe, PathSample, TransportError, link::LinkHalves};
 
-/// Makes a future link of an authenticated connection, with `streams` streams for sending. It
-/// starts at the remembered rate of the peer.
+/// Makes the parts of a future link from an authenticated connection, with `streams` streams for
+/// sending. The connection starts at the rate of `cached`, if there is one.
 pub(super) fn bare(
     connection: Connection,
     (streams, driver): (u16, QuicDriver),

@@ -1,9 +1,9 @@
 //! The listening end, robust against many unauthenticated peers.
 //!
-//! Handshakes run in their own tasks, in bounded number, each with a deadline. When half of the
+//! Each handshake runs in its own task, with a deadline. Their number is limited. When half of the
 //! slots are taken, new peers must first prove their address (Retry), so that forged addresses take
-//! no slots. So must a peer that failed before. Connections are accepted only while the user waits
-//! in `accept`.
+//! no slots. A peer whose handshake failed before must prove its address too. Connections are
+//! accepted only while the user waits in `accept`.
 
 use std::{
     collections::VecDeque,
@@ -40,13 +40,14 @@ use crate::{
 
 /// Converts authenticated connections of a listener to links or other results.
 pub(crate) trait ConnectionHandler: Clone + Send + 'static {
-    /// The result of a connection.
+    /// The type of the result, such as a link.
     type Handled: Send + 'static;
 
     /// The transports that a peer may name by ALPN.
     const TRANSPORTS: &'static [&'static str];
 
-    /// Handles a connection. `None` means that it gives no result.
+    /// Handles a connection. Returns `None` if the listener should ignore the connection and
+    /// continue.
     fn handle_connection(
         self,
         authenticated: Authenticated,
@@ -54,7 +55,7 @@ pub(crate) trait ConnectionHandler: Clone + Send + 'static {
     ) -> impl Future<Output = Result<Option<Self::Handled>, TransportError>> + Send;
 }
 
-/// Makes a link of every connection.
+/// Converts every connection to a link.
 #[derive(Clone, Copy)]
 pub(super) struct Plain;
 
@@ -85,14 +86,14 @@ pub(crate) struct QuicListener<H: ConnectionHandler> {
     local: SocketAddr,
     options: QuicOptions,
     pinning: Pinning,
-    /// The configuration after the listener was closed.
+    /// The configuration that the endpoint gets when the listener is dropped.
     closed: ServerConfig,
     handshakes: Handshakes<Outcome<H::Handled>>,
     handler: H,
     cache: Arc<RateCache>,
     /// Peers whose handshake failed before they had proved their address, latest last. The library
-    /// does not send the reason to such an address. When they connect again, they must prove it,
-    /// and receive the reason.
+    /// does not send the reason to an unproved address. When such a peer connects again, it must
+    /// prove its address, and then receives the reason.
     untold: VecDeque<SocketAddr>,
     log: Throttle,
 }
@@ -103,7 +104,7 @@ struct Outcome<T> {
     result: Result<Option<T>, TransportError>,
 }
 
-/// Maximum number of remembered peers that failed.
+/// Maximum number of entries in [`QuicListener::untold`].
 const MAX_UNTOLD: usize = 64;
 
 impl<H: ConnectionHandler> QuicListener<H> {
@@ -183,7 +184,7 @@ impl<H: ConnectionHandler> QuicListener<H> {
         }
     }
 
-    /// Returns the address at which another party on this machine can reach it.
+    /// Returns the address at which another party on this machine can reach the listener.
     pub(super) fn reachable(&self) -> String {
         address::reachable(self.local).to_string()
     }
@@ -193,7 +194,7 @@ impl<H: ConnectionHandler> QuicListener<H> {
         let peer = canonical(incoming.remote_address());
         let reachable = incoming.remote_address_validated();
         if (crowded || self.untold.contains(&peer)) && !reachable && incoming.may_retry() {
-            // An error means that the address is proved already.
+            // `retry` fails only if the address is proved already.
             let _ = incoming.retry();
             return;
         }
@@ -280,7 +281,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 impl<H: ConnectionHandler> QuicListener<H> {
-    /// Waits for the next result. Cancel-safe.
+    /// Waits for the next connection for which the handler returns a result. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<H::Handled, TransportError> {
         loop {
             // Further peers wait in the queue of the endpoint.
@@ -319,7 +320,7 @@ impl Listener for QuicListener<Plain> {
 
 impl<H: ConnectionHandler> Drop for QuicListener<H> {
     fn drop(&mut self) {
-        // The endpoint continues for accepted links and answers no others. It needs a
+        // The endpoint continues to serve accepted links, and answers no new peers. It needs a
         // configuration, because without one noq-proto 1.4.0 panics at the next packet of a
         // connecting peer.
         self.endpoint.set_server_config(Some(self.closed.clone()));

@@ -1,4 +1,4 @@
-//! The exchange between a link and its congestion controller.
+//! The meter: values that a link and its congestion controller exchange.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -7,20 +7,21 @@ use std::{
 
 use super::{options::QuicCongestion, rate_cache::ReachedRate};
 
-/// Values that a link and its controller exchange. All are relaxed, because no other memory depends
-/// on them.
+/// Values that a link and its controller exchange. All accesses are relaxed, because no other
+/// memory depends on the values.
 #[derive(Debug)]
 pub(super) struct Meter {
     name: QuicCongestion,
     pub(super) min_rtt_nanos: AtomicU64,
     pub(super) rate: AtomicU64,
     pub(super) app_limited: AtomicBool,
-    /// An initial rate that became known after the connection was started, in bytes per second;
-    /// zero for none.
+    /// A start rate that became known after the connection was opened, in bytes per second. Zero if
+    /// there is none.
     hint: AtomicU64,
-    /// The largest estimate of the controller, in bytes per second; zero for none.
+    /// The largest rate that the controller has estimated, in bytes per second. Zero if there is
+    /// none.
     pub(super) reached: AtomicU64,
-    /// The initial rate was too high.
+    /// True if the initial rate was too high and the controller has lowered it.
     pub(super) corrected: AtomicBool,
 }
 
@@ -47,7 +48,8 @@ impl Meter {
         self.hint.store(rate, Ordering::Relaxed);
     }
 
-    /// Returns that rate, once. Called for each packet, so it writes only if there is one.
+    /// Takes the rate that [`start_at`](Self::start_at) has set. Called for each packet, so it
+    /// writes to memory only if there is a rate.
     pub(super) fn take_hint(&self) -> Option<u64> {
         match self.hint.load(Ordering::Relaxed) {
             0 => None,
@@ -55,7 +57,7 @@ impl Meter {
         }
     }
 
-    /// Returns the rate that the connection has reached, if any.
+    /// Returns the largest rate that the connection has reached, if one was estimated.
     pub(super) fn reached(&self) -> Option<ReachedRate> {
         match self.reached.load(Ordering::Relaxed) {
             0 => None,
@@ -67,7 +69,7 @@ impl Meter {
         }
     }
 
-    /// Returns the smallest round-trip time, if there is one.
+    /// Returns the smallest measured round-trip time, if there is one.
     pub(super) fn min_rtt(&self) -> Option<Duration> {
         match self.min_rtt_nanos.load(Ordering::Relaxed) {
             0 => None,
@@ -76,7 +78,7 @@ impl Meter {
     }
 
     /// Returns the latest delivery rate in bytes per second, and whether the sender had too little
-    /// data.
+    /// data to fill the path during its measurement.
     pub(super) fn delivery_rate(&self) -> Option<(u64, bool)> {
         match self.rate.load(Ordering::Relaxed) {
             0 => None,

@@ -1,33 +1,33 @@
 //! QUIC: one UDP port, always encrypted, with a sender that does not treat every loss as
 //! congestion.
 //!
-//! Identity and pinning are those of TCP: the same TLS configuration, checked during the handshake,
-//! and the same protocol names, with and without pins. There is no plaintext.
+//! Identity and pinning work as over TCP, with the same TLS configuration and the same ALPN names.
+//! There is no plaintext mode.
 //!
 //! # One link, many streams
 //!
-//! The QUIC library closes a connection when one stream has more than 1,024 pieces that wait for a
+//! The QUIC library closes a connection if more than 1,024 received pieces of one stream wait for a
 //! lost one, which happens on long lossy paths. So each direction of a link is striped over 64 to
-//! 256 streams with windows of 512 KiB each, in turns of 4 KiB (`layout`). A byte's position
-//! determines its stream. The streams are the bounded reassembly buffer. One limit remains: more
-//! than about 2,000 flushed messages of 40 to 250 bytes on *each* stream, all unread, still end the
-//! connection, with an error and without a wrong result. With 64 streams that is 130,000 messages.
+//! 256 streams, in stripes of 4 KiB (`layout`). The receive window of each stream is 512 KiB. A
+//! byte's position determines its stream. The streams bound the memory for reassembly. One limit
+//! remains: more than about 2,000 unread flushed messages of 40 to 250 bytes on *each* stream end
+//! the connection with an error. With 64 streams, these are 130,000 messages.
 //!
-//! Shutting down a writer waits until the peer's system has acknowledged everything, because no
-//! kernel continues to send for a process that has ended. A link whose sides have both sent and
-//! read everything closes with a code that states so.
+//! Shutting down a writer waits until the peer has acknowledged all data, because the kernel does
+//! not retransmit QUIC packets for a process that has ended. A side that has sent and read all data
+//! closes the connection with a close code for this case.
 //!
 //! # Library and congestion control
 //!
 //! The library is noq, n0's fork of quinn, because its pacer follows the congestion controller and
-//! quinn's does not. quinn's BBR has no rate, and gets its share by sending far above that of the
-//! path. noq has BBR version 3. quinn would be a second dependency for the same protocol and is
-//! left out.
+//! quinn's does not. quinn's BBR does not pace at its estimated rate, and sends far above the rate
+//! of the path. noq has BBR version 3.
 //!
 //! Seconds from the established link to the last byte over an emulated path of 110 ms and 1 Gbit/s
 //! with a queue of one bandwidth-delay product, in virtual time, medians of 5 seeds
-//! (`simulation::grid`). The limit is the one-way delay and the bytes at line rate. Figures of
-//! kernel TCP and quinn on such a path are from real-time measurements of others.
+//! (`simulation::grid`). The limit is the one-way delay plus the transmission time of the bytes at
+//! the path's rate. The times of kernel TCP and quinn on such a path are from other measurements,
+//! in real time.
 //!
 //! | loss | MB | limit | `bbr3` | `cubic` | known rate | TCP cubic | TCP bbr | quinn cubic | bbr |
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -38,28 +38,33 @@
 //! | 1 % | 2.77 | 0.077 | 0.84 | 12.6 | 0.19 | 15.8 | 1.33 | 14.9 | 1.14 |
 //! | 1 % | 30.5 | 0.299 | 1.35 | 190 | 0.54 | > 60 | 2.09 | > 60 | 1.70 |
 //!
-//! Virtual time excludes processor time. Over real sockets on the testbed's path of 110 ms and 100
-//! Mbit/s, medians of 5 on two cores busy with other work, 2.77 MB (limit 0.28 s) took the
-//! following times. Without loss: 0.87 s, with the rate known 0.32 s, TCP with cubic 0.96 s, with
-//! bbr 0.98 s. At 0.05 %: 0.85 s, 0.41 s, 1.83 s, 1.05 s. At 1 %: 0.91 s without the rate, TCP 13.8
-//! s and 1.57 s. 30.5 MB (limit 2.5 s) took 3.29 s without loss and 3.45 s at 0.05 %, and TCP with
-//! bbr 3.41 s and 3.37 s. A process that gets too little processor time is several times slower,
-//! because pacing runs in user space.
+//! Virtual time excludes processor time. The following times are over real sockets, on the
+//! testbed's path of 110 ms and 100 Mbit/s: medians of 5 runs, on two cores that were busy with
+//! other work.
 //!
-//! `bbr3` is the default, `cubic` is for comparison. With a known rate ([`QuicOptions::path`])
-//! packets are sent at that rate from the first one (`congestion`), which saves the whole start-up.
-//! A rate that is too high is corrected after one and a half round trips. After six round trips of
-//! sending, BBR decides alone. Under random loss, its rate then decreases: on 100 Mbit/s with 1 %
-//! loss, 30 MB take as long with the hint as without.
+//! 2.77 MB (limit 0.28 s): without loss, QUIC with `bbr3` took 0.87 s, QUIC with a known rate 0.32
+//! s, TCP with cubic 0.96 s, and TCP with bbr 0.98 s. With 0.05 % loss, the same four took 0.85 s,
+//! 0.41 s, 1.83 s and 1.05 s. With 1 % loss, `bbr3` took 0.91 s, TCP with cubic 13.8 s, and TCP
+//! with bbr 1.57 s.
+//!
+//! 30.5 MB (limit 2.5 s): `bbr3` took 3.29 s without loss and 3.45 s with 0.05 % loss, and TCP with
+//! bbr took 3.41 s and 3.37 s. A process that gets too little processor time is several times
+//! slower, because pacing runs in user space.
+//!
+//! `bbr3` is the default, `cubic` is for comparison. With a known rate ([`QuicOptions::path`]) the
+//! connection paces at this rate from its first packet (`congestion`), which saves the whole
+//! start-up phase. A rate that is too high is corrected after one and a half round trips. After six
+//! round trips of sending, only BBR determines the rate. Under random loss, its rate then
+//! decreases: on 100 Mbit/s with 1 % loss, 30 MB take as long with a known rate as without.
 //!
 //! # Threads
 //!
 //! By default one thread of this process drives all links ([`QuicDriver`]). Packets are
 //! acknowledged while the caller computes, and the last packets are sent although the caller's
-//! runtime has ended. Dropping a link blocks until that thread has passed its CONNECTION_CLOSE
-//! frame to the operating system, at most 250 ms, because the process may exit right after. On the
-//! caller's runtime a message saves two changes of threads, but a caller that computes for seconds
-//! looks dead to its peer.
+//! runtime has ended. Dropping a link blocks until this thread has passed the CONNECTION_CLOSE
+//! frame to the operating system, but at most 250 ms, because the process may exit right after the
+//! drop. On the caller's runtime, a message saves two thread switches. But while the caller
+//! computes for seconds, the peer gets no answers and treats the link as lost.
 
 #[cfg(unix)]
 mod candidate;
@@ -106,15 +111,16 @@ use crate::{
 
 /// The QUIC transport, named `quic`.
 ///
-/// Settings after the name ([`Registry::get`](crate::Registry::get)), as in `quic:rate=1g,rtt=110`:
+/// Settings that may follow the name ([`Registry::get`](crate::Registry::get)), as in
+/// `quic:rate=1g,rtt=110`:
 ///
 /// * `cc`: `bbr3` or `cubic`; sets [`QuicOptions::congestion`]
 /// * `rate`: bits per second that the path carries to the peer, as `1000000`, `2.5m` or `1g`; sets
 ///   [`QuicOptions::path`]
 /// * `rtt`: round-trip time of the path in milliseconds; sets [`QuicOptions::path`]
 ///
-/// `rate` is for the sending side. With both `rate` and `rtt`, windows follow from them, so give
-/// both on both sides. `cubic` uses `rate` only together with `rtt`.
+/// `rate` is for the sending side. With both `rate` and `rtt`, the windows are computed from them,
+/// so set both on both sides. `cubic` uses `rate` only together with `rtt`.
 #[derive(Clone, Debug, Default)]
 pub struct Quic {
     options: QuicOptions,
@@ -176,10 +182,10 @@ impl Quic {
     }
 }
 
-/// The name of every server. It is neither sent nor checked, but the library requires one.
+/// The server name for TLS. It is neither sent nor checked, but the library requires one.
 const SERVER_NAME: &str = "127.0.0.1";
 
-/// Time without an answer after which the connector asks over other protocols which transport the
+/// After this time without an answer, the connector asks over other protocols which transport the
 /// listener uses.
 const ASK_AFTER: Duration = Duration::from_millis(500);
 
@@ -255,7 +261,7 @@ impl Transport for Quic {
 }
 
 impl Quic {
-    /// Connects to a listener that uses one of these transports.
+    /// Connects to a listener and offers it these transports.
     pub(crate) async fn connect_over(
         &self,
         address: &str,

@@ -1,4 +1,4 @@
-//! The options of a user, and the values derived from them.
+//! The options of the transport, and the values derived from them.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -11,13 +11,13 @@ use transpute_units::{Bandwidth, KnownPath};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct QuicOptions {
-    /// Time to resolve the name and to establish an authenticated connection, over all addresses of
-    /// the host together. Default: 10 s.
+    /// Time limit for resolving the name and completing the handshake, over all addresses of the
+    /// host together. Default: 10 s.
     pub connect_timeout: Duration,
-    /// Time for a listener to authenticate a connector. Default: 5 s.
+    /// Time limit of a handshake on the listening side. Default: 5 s.
     pub handshake_timeout: Duration,
-    /// Maximum number of concurrent handshakes of a listener. One more drops the oldest of the
-    /// address that has most of them. Default: 64.
+    /// Maximum number of concurrent handshakes of a listener. A further one drops the oldest
+    /// handshake of the network that has most of them. Default: 64.
     pub max_handshakes: usize,
     /// The congestion control. Default: [`QuicCongestion::Bbr3`].
     pub congestion: QuicCongestion,
@@ -25,14 +25,13 @@ pub struct QuicOptions {
     /// the peer. A link starts at this rate instead of probing for it. A rate that is too high is
     /// corrected after the first round trip. Default: none.
     pub path: KnownPath,
-    /// Maximum number of bytes that are sent before the first acknowledgement on a path of which
-    /// only the round-trip time is known: as many as 20 Mbit/s carry in it, at most this number,
-    /// and at least the 38,400 of browsers. From 12,000 to 4 MiB. Each avoided doubling of the
-    /// window saves a small computation a round trip. Slower paths lose packets by it. Default: 256
-    /// KiB.
+    /// Maximum size in bytes of the first flight on a path without a known rate, from 12,000 to 4
+    /// MiB. The first flight has the bytes that 20 Mbit/s carry in a round trip, but at least
+    /// 38,400 (as in browsers) and at most this number. A larger first flight saves round trips for
+    /// small computations, and causes losses on slower paths. Default: 256 KiB.
     pub first_flight: u64,
-    /// Requested buffer of the UDP socket in each direction, in bytes. If the system grants less, a
-    /// warning names the setting to raise. Default: 4 MiB.
+    /// Requested size of the UDP socket's send and receive buffers, in bytes each. If the system
+    /// grants less, a logged warning names the system setting to raise. Default: 4 MiB.
     pub socket_buffer: usize,
     /// The thread that runs the protocol. Default: [`QuicDriver::OwnThread`].
     pub driver: QuicDriver,
@@ -42,11 +41,11 @@ pub struct QuicOptions {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum QuicCongestion {
-    /// BBR version 3 (draft-ietf-ccwg-bbr): models the path's rate and delay, paces, and does not
-    /// treat single losses as congestion.
+    /// BBR version 3 (draft-ietf-ccwg-bbr). It models the path's rate and delay, paces packets, and
+    /// does not treat single losses as congestion.
     #[default]
     Bbr3,
-    /// CUBIC (RFC 9438): any loss is congestion. For comparison.
+    /// CUBIC (RFC 9438), for comparison. It treats every loss as congestion.
     Cubic,
 }
 
@@ -54,12 +53,12 @@ pub enum QuicCongestion {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum QuicDriver {
-    /// One thread of this process, shared by all QUIC links. Packets are answered while the caller
-    /// computes, and the end of a link is sent to the peer although the program exits.
+    /// One thread of this process, shared by all QUIC links. Packets are acknowledged while the
+    /// caller computes, and the peer learns of the end of a link even if the program exits.
     #[default]
     OwnThread,
-    /// The runtime of the caller. It must not compute for long without yielding. If it does not run
-    /// for the idle timeout, the peer takes the link for lost.
+    /// The Tokio runtime of the caller. Its tasks must not compute for long without yielding. If
+    /// the runtime is blocked for the idle timeout, the peer treats the link as lost.
     Caller,
 }
 
@@ -78,40 +77,40 @@ impl Default for QuicOptions {
     }
 }
 
-/// Maximum number of unread bytes of one stream. With packets of at least 1,200 bytes, every stream
-/// stays below the 1,024 pieces at which the QUIC library closes a connection.
+/// Receive window of one stream, in bytes. With packets of at least 1,200 bytes, a stream never has
+/// the 1,024 separate pieces at which the QUIC library closes a connection.
 pub(super) const STREAM_WINDOW: u64 = 512 << 10;
 
-/// Consecutive bytes of a link on one stream before the next stream's turn. A few packets, because
-/// the streams are served in turn and a reader may have to wait for one round of them.
+/// Stripe length: number of consecutive bytes of a link on one stream. It is only a few packets,
+/// because the streams are served in turn and a reader may have to wait for a whole turn.
 pub(super) const STRIPE: u64 = 4 << 10;
 
-/// Minimum number of streams per direction.
+/// Minimum number of streams in each direction of a link.
 pub(super) const STREAMS: u16 = 64;
 pub(super) const MAX_STREAMS: u16 = 256;
 
-/// Windows in bandwidth-delay products. With this factor, a loss and its repair do not stall the
-/// flow.
+/// Size of the send and receive windows in bandwidth-delay products. With this factor, the repair
+/// of a loss does not stall the sender.
 const WINDOW_BDPS: f64 = 2.5;
 
 impl QuicOptions {
-    /// Assumed rate of an unknown path. The [first flight](Self::first_flight) is what it carries
-    /// in a round trip.
+    /// Assumed rate of a path without a known rate. The [first flight](Self::first_flight) has the
+    /// bytes that this rate carries in a round trip.
     pub const MODEST_RATE: Bandwidth = Bandwidth::from_megabits_per_second(20.0);
 
     /// Share of a round trip in which the first flight is sent.
     pub const FIRST_PART: f64 = 0.1;
 
-    /// Default maximum of the first flight, in bytes.
+    /// Default of [`first_flight`](Self::first_flight), in bytes.
     pub const FIRST_FLIGHT: u64 = 256 << 10;
 
-    /// Valid values of [`first_flight`](Self::first_flight).
+    /// Valid values of [`first_flight`](Self::first_flight), in bytes.
     pub(super) const FIRST_FLIGHTS: std::ops::RangeInclusive<u64> = 12_000..=4 << 20;
 
     /// Returns the bandwidth-delay product of the path in bytes, if it is known.
     pub(super) fn bdp(&self) -> Option<u64> {
         let (rtt, rate) = self.path.rtt.zip(self.path.to_peer.rate)?;
-        // Saturates; callers clamp.
+        // The cast saturates, and the callers clamp the result.
         Some(rate.bytes_in(rtt) as u64)
     }
 
@@ -146,7 +145,7 @@ impl fmt::Display for QuicCongestion {
     }
 }
 
-/// The text is not the name of a congestion control of QUIC.
+/// The error of a text that is not the name of a congestion control of QUIC.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("QUIC has no congestion control named {0:?}; it has bbr3 and cubic")]
 pub struct UnknownCongestion(String);

@@ -1,5 +1,6 @@
-//! The listener's cache of rates to earlier peers. A link to a known peer starts at the cached
-//! rate, as the system's TCP does with its metrics for each destination.
+//! The listener's cache of the rates that earlier links to each peer have reached. A link to a
+//! known peer starts at the cached rate, as the system's TCP does with its metrics for each
+//! destination.
 
 use std::{
     collections::HashMap,
@@ -10,8 +11,8 @@ use std::{
 
 use crate::Fingerprint;
 
-/// The key of the cache: the address, and the pinned key if there is one. The key alone would apply
-/// a rate to a peer that has moved to another path.
+/// The key of the cache: the peer's IP address, and its fingerprint if there is one. With the
+/// fingerprint alone, a peer that has moved to another path would get the old rate.
 pub(super) type PeerKey = (IpAddr, Option<Fingerprint>);
 
 /// Lifetime of an entry. The rate of a path changes within minutes; docs/security.md states this
@@ -25,29 +26,29 @@ const MAX_PEERS: usize = 1024;
 /// packets than starting above it.
 const START_SHARE: f64 = 0.9;
 
-/// Rates by peer.
+/// The cached rates, by peer.
 #[derive(Debug, Default)]
 pub(super) struct RateCache(Mutex<HashMap<PeerKey, PeerRate>>);
 
-/// The entry of a peer.
+/// The cache entry of a peer.
 #[derive(Debug)]
 struct PeerRate {
     reached: Option<ReachedRate>,
-    /// Number of present links to the peer.
+    /// Number of existing links to the peer.
     links: u32,
 }
 
-/// The rate that a link has reached.
+/// The largest rate that a link has reached.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct ReachedRate {
-    /// Bytes per second.
+    /// The rate in bytes per second.
     pub(super) rate: u64,
-    /// The initial rate was too high.
+    /// True if the initial rate of the link was too high.
     pub(super) is_corrected: bool,
     pub(super) at: Instant,
 }
 
-/// A link to a peer, which records its rate.
+/// The reference of a link to the cache entry of its peer.
 #[derive(Debug)]
 pub(super) struct CachedLink {
     cache: Arc<RateCache>,
@@ -66,8 +67,9 @@ impl CachedLink {
         self.rate
     }
 
-    /// Records the rate that the link has reached. A link with little to send does not refute the
-    /// entry.
+    /// Records the rate that the link has reached. A lower rate replaces the entry only if the
+    /// link's initial rate was too high, because a link with little data never reaches the path's
+    /// rate.
     pub(super) fn end(self, reached: Option<ReachedRate>) {
         if let Some(reached) = reached {
             self.cache.note(self.who, reached);
@@ -88,7 +90,8 @@ impl Drop for CachedLink {
 }
 
 impl RateCache {
-    /// Counts a link, and returns its share of the known rate.
+    /// Counts a new link to the peer. Returns the link's share of the cached rate, in bytes per
+    /// second.
     fn begin(&self, who: PeerKey, now: Instant) -> Option<u64> {
         let mut all = self.lock();
         let known = all.entry(who).or_insert(PeerRate {
@@ -136,8 +139,8 @@ mod tests {
         (IpAddr::V4(number.into()), None)
     }
 
-    /// Starts a link at one time and ends it at another, in seconds, with the rate that it reaches.
-    /// Returns its initial rate.
+    /// Starts a link at the first time and ends it at the second, both in seconds, with the rate
+    /// that it reached. Returns its initial rate.
     fn cached(
         cache: &Arc<RateCache>,
         times: [Instant; 2],

@@ -1,6 +1,6 @@
 //! The receiving half: puts the stripes of the peer's streams in order.
 //!
-//! Nothing is buffered here. Stripes wait in the streams, whose windows limit them.
+//! The reader has no buffer. Data waits in the streams, whose windows limit its size.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ use crate::{StreamError, TransportError};
 
 /// The receiving half of a link.
 pub(crate) struct Reader {
-    /// The peer's streams so far, in the order in which it opened them.
+    /// The streams that the peer has opened so far, in order.
     streams: Vec<RecvStream>,
     accepting: Option<Accepting>,
     state: State,
@@ -39,8 +39,8 @@ enum State {
         layout: Layout,
         position: u64,
     },
-    /// The stream at index `ended` ended at the position of the next byte. So did `checked` of the
-    /// streams after it.
+    /// The stream at index `ended` ended at the position of the next byte. The next `checked`
+    /// streams have ended there too.
     Ending {
         layout: Layout,
         ended: usize,
@@ -63,7 +63,7 @@ impl Reader {
         }
     }
 
-    /// Waits for the stream of this index.
+    /// Waits until the peer has opened the stream of this index.
     fn poll_stream(
         &mut self,
         cx: &mut Context<'_>,
@@ -83,7 +83,7 @@ impl Reader {
         Poll::Ready(Ok(&mut self.streams[index]))
     }
 
-    /// Reads from one stream. 0 bytes are its end.
+    /// Reads from one stream. A result of 0 bytes is the end of the stream.
     fn poll_piece(
         &mut self,
         cx: &mut Context<'_>,
@@ -118,7 +118,7 @@ impl Reader {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads available bytes. 0 bytes are the end of the link.
+    /// Reads the available bytes of the link. A result of 0 bytes is the end of the link.
     fn poll_bytes(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_header(cx))?;
         let mut total = 0;
@@ -129,7 +129,7 @@ impl Reader {
             let end = buffer.len().min(total + room);
             let read = match self.poll_piece(cx, index, &mut buffer[total..end]) {
                 Poll::Ready(Ok(read)) => read,
-                // Bytes that were read are returned first. An error will be reported again.
+                // Return the bytes that were read. The next call will report an error again.
                 Poll::Ready(Err(_)) | Poll::Pending if total > 0 => break,
                 other => return other,
             };
@@ -154,7 +154,7 @@ impl Reader {
         Poll::Ready(Ok(0))
     }
 
-    /// Checks that all streams end at the same position. Otherwise bytes would be missing.
+    /// Checks that all streams end at the same position of the link. Otherwise bytes are missing.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while let State::Ending {
             layout,

@@ -1,4 +1,4 @@
-//! The runtime that runs the protocol.
+//! The runtime that drives QUIC endpoints, and the closing of connections.
 
 use std::{
     fmt,
@@ -30,18 +30,18 @@ pub(super) fn find(driver: QuicDriver) -> io::Result<(Arc<dyn Runtime>, Handle)>
     }
 }
 
-/// Maximum time for which dropping a link blocks. It takes two changes of threads, so this limits
-/// the wait on a machine that gives the driver's thread no processor.
+/// Maximum time for which dropping a link blocks. It normally takes two thread switches. The limit
+/// applies if the system does not schedule the driver's thread.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Interval between checks whether a packet was sent, if the driver has not sent it in its next
-/// turn.
+/// Interval between checks whether the CONNECTION_CLOSE frame was sent, if the driver has not sent
+/// it in its next turn.
 const CLOSE_POLL: Duration = Duration::from_millis(1);
 
 /// Closes a connection, and waits until its CONNECTION_CLOSE frame was passed to the operating
-/// system. A process may exit right after that. Without the frame, its peer would wait for the idle
-/// timeout. With [`QuicDriver::Caller`] it does not wait, because that runtime may need this
-/// thread.
+/// system. The process may exit right after this call, and without the frame, the peer would wait
+/// for the idle timeout. With [`QuicDriver::Caller`], this does not wait, because the caller's
+/// runtime may need this thread.
 pub(super) fn close(connection: &Connection, code: VarInt, driver: QuicDriver) {
     // A connection that the peer has closed, or that timed out, sends no such frame.
     let is_open = connection.close_reason().is_none();

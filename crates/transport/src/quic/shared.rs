@@ -18,11 +18,12 @@ use tokio::{net::UdpSocket, runtime::Handle};
 
 use crate::rudp::{Batch, EndpointHandle, ForeignQueue};
 
-/// The QUIC side of the socket. Another thread receives the datagrams. The caller's thread sends.
+/// The QUIC side of a shared socket. The thread of reliable UDP receives the datagrams. The thread
+/// that drives QUIC sends directly.
 pub(super) struct SharedSocket {
     handle: Arc<EndpointHandle>,
     foreign: Arc<ForeignQueue>,
-    /// Batches that were not returned completely.
+    /// Batches of which only a part was returned so far.
     rest: Vec<Batch>,
     runtime: Handle,
 }
@@ -79,7 +80,7 @@ impl AsyncUdpSocket for SharedSocket {
         {
             let buffer = &mut bufs[filled];
             let stride = batch.stride.min(batch.bytes.len());
-            // Only whole datagrams, and none that is longer than the library accepts.
+            // Return only whole datagrams that fit into the library's buffer.
             let taken = batch.bytes.len().min(buffer.len() / stride * stride);
             if taken == 0 {
                 continue;
@@ -120,7 +121,7 @@ impl AsyncUdpSocket for SharedSocket {
     }
 }
 
-/// The sending side of one task of the library.
+/// The sender that the library creates for each of its tasks.
 struct Sender {
     handle: Arc<EndpointHandle>,
     runtime: Handle,
@@ -165,8 +166,7 @@ impl UdpSender for Sender {
                     this.room = Some(Box::pin(async move { socket.writable().await }));
                 }
                 Err(error) => {
-                    // The packet counts as lost: it is too long for the path, or the port is
-                    // closed.
+                    // Treat the packet as lost: it is too long for the path, or the port is closed.
                     tracing::trace!(%error, "a QUIC packet could not be sent");
                     return Poll::Ready(Ok(()));
                 }

@@ -35,7 +35,7 @@ use super::{
 };
 use crate::{Identity, Link, Security, StreamError, TransportError};
 
-/// Bytes of IP and UDP headers, which the path also carries.
+/// Number of bytes of IP and UDP headers per packet, which also take time on the path.
 const HEADERS: usize = 28;
 
 /// Returns the next number of Marsaglia's xorshift generator. Its state is never 0.
@@ -50,10 +50,10 @@ fn next_random(state: &mut u64) -> u64 {
 struct Wire {
     started: Instant,
     path: Path<Vec<u8>>,
-    /// Average number of packets per damaged one; 0 for none.
+    /// One in this many packets is damaged on average. 0 means none.
     damage_one_in: u64,
     random: u64,
-    /// Every packet is lost.
+    /// True if every packet is lost.
     is_cut: bool,
     reader: Option<Waker>,
 }
@@ -189,7 +189,7 @@ impl UdpSender for Sender {
     }
 }
 
-/// The conditions of a run.
+/// The properties of the emulated path in a run, with the seed.
 #[derive(Clone, Debug)]
 struct Conditions {
     up: PathConfig,
@@ -238,7 +238,8 @@ impl Conditions {
         self.link_again(options, parties, None).await
     }
 
-    /// Links these two parties. The connecting one may have cached the rate of an earlier link.
+    /// Links these two parties. The connecting side uses `cache`, which may contain the rate of an
+    /// earlier link.
     async fn link_again(
         &self,
         options: &QuicOptions,
@@ -453,7 +454,7 @@ async fn finishing_after_the_peer_has_left_in_order_is_no_error() {
     }
 }
 
-/// The library would close the connection for one stream with a large window here.
+/// On this path, the library would close a connection that used one stream with a large window.
 #[tokio::test(start_paused = true)]
 async fn a_long_lossy_path_does_not_kill_the_connection() {
     let conditions = Conditions::new(200.0, 100.0, 0.01, 7);
@@ -516,7 +517,7 @@ async fn a_rate_that_was_reached_before_is_used_from_the_start() {
     }
 }
 
-/// Prints the figures in the module's documentation.
+/// Prints the measurements of the table in the documentation of `quic`.
 #[tokio::test(start_paused = true)]
 #[ignore = "measures; run by hand: cargo test --release -p transpute-transport quic::simulation::grid -- --ignored --nocapture"]
 async fn grid() {

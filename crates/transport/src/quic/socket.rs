@@ -54,14 +54,15 @@ fn open(address: SocketAddr, buffer: usize) -> io::Result<socket2::Socket> {
 ///
 /// It differs from the QUIC library's own in its handling of ICMP "port unreachable". Anyone on the
 /// path can forge it, and it also follows the last packets of a peer that has closed and exited. So
-/// receiving continues, where the library would end the endpoint, and sending logs no warning.
+/// this socket continues to receive after such an error, where the library's socket would end the
+/// endpoint, and logs no warning when it sends.
 #[derive(Clone)]
 pub(super) struct Socket(Arc<Io>);
 
 struct Io {
     socket: tokio::net::UdpSocket,
     state: UdpSocketState,
-    /// An ICMP error was read by a call that sends or receives.
+    /// Notified when a call that sends or receives has returned an ICMP error.
     refused: Notify,
     has_warned: AtomicBool,
 }
@@ -78,8 +79,8 @@ impl Socket {
         })))
     }
 
-    /// Waits until the peer's system reports that no process listens on the port. Only a connection
-    /// that is not established yet may use it, because anyone on the path can forge it.
+    /// Waits for an ICMP report that no process listens on the peer's port. Use it only during the
+    /// handshake, because anyone on the path can forge the report.
     pub(super) async fn refusal(&self) -> io::Error {
         tokio::select! {
             () = self.0.refused.notified() => {}
@@ -198,7 +199,7 @@ impl AsyncUdpSocket for Socket {
     }
 }
 
-/// The sending side of one task of the library.
+/// The sender that the library creates for each of its tasks.
 struct Sender {
     io: Arc<Io>,
     writable: Option<Writable>,

@@ -20,23 +20,23 @@ use crate::{StreamError, TransportError};
 
 /// The sending half of a link.
 pub(crate) struct Writer {
-    /// `None` after the half has ended.
+    /// The streams of this direction. `None` after the writer was shut down or has failed.
     streams: Option<Vec<SendStream>>,
     layout: Layout,
-    /// Number of bytes of the link that were passed to streams.
+    /// Offset in the link of the next byte to pass to a stream.
     position: u64,
     /// Written bytes that were not passed to a stream yet.
     buffer: Vec<u8>,
-    /// Number of bytes at the front of `buffer` that were passed on.
+    /// Number of bytes at the front of `buffer` that were passed to streams.
     handed: usize,
     header: Header,
-    /// Number of bytes passed on since the send window was last adapted.
+    /// Number of bytes passed to streams since the send window was last adapted.
     since_tuning: u64,
     closing: Closing,
     shared: Arc<Shared>,
 }
 
-/// The bytes before the first stream.
+/// The state of the header, which precedes the data on the first stream.
 enum Header {
     Unsent([u8; HEADER], usize),
     Sent,
@@ -44,19 +44,19 @@ enum Header {
 
 enum Closing {
     No,
-    /// The streams are finished, and wait for the peer's acknowledgement.
+    /// The streams are finished. The future waits for the peer's acknowledgements.
     Waiting(Pin<Box<dyn Future<Output = Result<(), TransportError>> + Send>>),
     Done,
 }
 
-/// Size up to which small writes are collected, in bytes.
+/// Size in bytes of the buffer in which small writes are collected.
 const BUFFER: usize = 32 << 10;
 
-/// Number of bytes after which the send window is adapted.
+/// Number of sent bytes after which the send window is adapted again.
 const TUNE_EVERY: u64 = 64 << 10;
 
-/// Bytes that may wait in the connection in addition to those in flight. They keep the path busy
-/// between two polls, and are few enough that the caller soon notices the rate of the path.
+/// Number of bytes that may wait in the connection in addition to those in flight. They keep the
+/// path busy between two polls. A larger number would delay the back-pressure on the caller.
 const BACKLOG: u64 = 256 << 10;
 
 impl Writer {
@@ -76,7 +76,8 @@ impl Writer {
         })
     }
 
-    /// Passes bytes to the streams until one accepts no more. Returns their number, at least one.
+    /// Passes bytes to the streams until a stream accepts no more. Returns the number of accepted
+    /// bytes, at least one.
     fn poll_hand_over(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_header(cx))?;
         let Some(streams) = &mut self.streams else {
@@ -124,10 +125,10 @@ impl Writer {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes the buffered bytes on.
+    /// Passes the buffered bytes to the streams.
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.handed < self.buffer.len() {
-            // Moved out temporarily, because passing them on borrows all of `self`.
+            // Move the buffer out temporarily, because `poll_hand_over` borrows all of `self`.
             let buffer = std::mem::take(&mut self.buffer);
             let handed = self.poll_hand_over(cx, &buffer[self.handed..]);
             self.buffer = buffer;
@@ -138,19 +139,20 @@ impl Writer {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes on the bytes before the end.
+    /// Passes the header and all buffered bytes to the streams, before the end.
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_drain(cx))?;
         self.poll_header(cx)
     }
 
-    /// Returns whether the peer has sent everything and left, so that it cannot receive the end.
+    /// Returns whether the peer has sent all its data and closed the connection, so that it cannot
+    /// receive the end of this direction.
     fn peer_has_left(&self) -> bool {
         let reason = self.shared.connection().close_reason();
         reason.is_some_and(|reason| explain::is_in_order(&reason))
     }
 
-    /// Finishes all streams. The future completes when the peer has everything.
+    /// Finishes all streams. The returned future completes when the peer has acknowledged all data.
     fn finish(
         &mut self,
     ) -> Result<impl Future<Output = Result<(), TransportError>> + Send + use<>, TransportError>
@@ -159,7 +161,7 @@ impl Writer {
         let mut acknowledged = Vec::with_capacity(streams.len());
         for stream in streams {
             acknowledged.push(stream.stopped());
-            // Fails only on a stream that is closed already, which the next line reports.
+            // `finish` fails only on a stream that is closed already, which the next line reports.
             let _ = stream.finish();
         }
         let shared = Arc::clone(&self.shared);
@@ -205,8 +207,8 @@ fn open(connection: &Connection, count: u16) -> Result<Vec<SendStream>, Transpor
     Ok(streams)
 }
 
-/// Lets the connection buffer twice the bytes that it can have in flight, because bytes after a
-/// lost packet count until that packet is acknowledged.
+/// Sets the send window to twice the congestion window plus [`BACKLOG`]. The factor is 2 because
+/// the bytes after a lost packet occupy the send window until the retransmission is acknowledged.
 fn tune(connection: &Connection) {
     if let Some(path) = connection.path_stats(PathId::ZERO) {
         connection.set_send_window(send_window(path.cwnd));

@@ -42,7 +42,7 @@ impl Candidate for Rudp {
         let offer = offer(&up.transport, up.message.as_deref()).await?;
         let connection = Established::new(up.bare, Self::NAME, &up.transport);
         updates.up(connection, up.watch.sample(), Some(offer), false);
-        // The trains of the set-up.
+        // Wait until the probe trains of the set-up have measured the path.
         up.watch.measured().await;
         updates.measured(up.watch.sample());
         Ok(())
@@ -68,7 +68,7 @@ impl Candidate for Rudp {
     }
 }
 
-/// Waits until the peer chooses the connection.
+/// Handles the connections of an `auto` listener: waits until the peer chooses the connection.
 #[derive(Clone, Copy)]
 struct Racing;
 

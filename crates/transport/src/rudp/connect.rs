@@ -1,4 +1,4 @@
-//! The connecting end.
+//! The connecting end of reliable UDP.
 
 use std::{
     future::poll_fn,
@@ -26,14 +26,15 @@ use crate::{
 /// A connection to an authenticated peer.
 pub(crate) struct Authenticated {
     pub(crate) bare: LinkHalves<Reader, Writer>,
-    /// The listener's message to every connector, if it has one.
+    /// The message that the listener sends to every connector, such as the offer of `auto`.
     pub(crate) message: Option<Vec<u8>>,
     /// The transport that both sides use: `rudp`, `udp` or `auto`.
     pub(crate) transport: String,
     pub(crate) watch: Watch,
 }
 
-/// A connection that is abandoned unless it is taken.
+/// A connection during its set-up. Dropping it abandons the connection, unless
+/// [`authenticated`](Self::authenticated) has succeeded.
 pub(super) struct Attempt {
     shared: Arc<Shared>,
     outcome: Outcome,
@@ -49,7 +50,7 @@ impl Attempt {
         }
     }
 
-    /// Waits until the peer is authenticated. `connect` is the time to find the peer.
+    /// Waits until the peer is authenticated. `connect` is the time that name resolution took.
     pub(super) async fn authenticated(
         mut self,
         name: &'static str,
@@ -100,25 +101,25 @@ impl Drop for Attempt {
     }
 }
 
-/// A handle on the measurements of a connection's set-up.
+/// A handle on the path measurements of a connection during its set-up.
 pub(crate) struct Watch(Arc<Shared>);
 
 impl Watch {
-    /// Waits until both trains of the set-up are reported, or cannot be reported any more.
-    /// Cancel-safe. One caller at a time.
+    /// Waits until the results of both probe trains are known, or a time limit has passed.
+    /// Cancel-safe. Only one task at a time may wait.
     pub(crate) async fn measured(&self) {
-        // If the connection fails, the link made of it reports the error.
+        // Ignore an error here, because the link of the connection reports it.
         let _ = poll_fn(|cx| self.0.poll_open(cx, Wait::Measured)).await;
     }
 
-    /// Returns the current figures.
+    /// Returns the current path measurements.
     pub(crate) fn sample(&self) -> PathSample {
         self.0.current_sample()
     }
 }
 
-/// Connects to a listener that uses one of these transports, at the first address of the host that
-/// answers. `name` is the transport in the description of the link.
+/// Connects to the first address of the host that answers. `transports` are offered to the
+/// listener. `name` is the transport in the description of the link.
 pub(super) async fn connect(
     address: &str,
     security: &Security,

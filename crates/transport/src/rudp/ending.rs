@@ -1,4 +1,4 @@
-//! Premature ends of a connection, and their meaning for each user.
+//! Conversion of the reason for a connection's end to the error of the operation in progress.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -7,23 +7,24 @@ use transpute_rudp::ClosedReason;
 use super::handshake::SECURITY_MISMATCH;
 use crate::{ConnectError, HandshakeError, StreamError, TransportError, tls};
 
-/// The close code of a link that was dropped.
+/// The close code that an end sends when its link is dropped.
 pub(super) const DROPPED: u64 = 1;
 
 /// The reason for a premature end of a link.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ending {
     Core(ClosedReason),
-    /// The peer's system reports that the port is closed.
+    /// ICMP reported that the peer's port is closed.
     Refused,
 }
 
-/// The connection has ended, with the reason if the end was premature.
+/// The end of a connection. Contains the reason if the connection ended prematurely.
 #[derive(Debug)]
 pub(super) struct Broken(pub(super) Option<Ending>);
 
 impl Broken {
-    /// Returns the error for a user that sets up the connection.
+    /// Returns the error if the connection ended during its set-up. `waited` is the time since it
+    /// began.
     pub(super) fn during_setup(&self, peer: SocketAddr, waited: Duration) -> TransportError {
         match self.0 {
             Some(
@@ -40,7 +41,7 @@ impl Broken {
         }
     }
 
-    /// Returns whether one side encrypts and the other does not.
+    /// Returns whether the set-up failed because only one side encrypts.
     pub(super) fn is_security_mismatch(&self) -> bool {
         matches!(
             self.0,
@@ -59,7 +60,7 @@ impl Broken {
         )
     }
 
-    /// Returns the error for a user that reads.
+    /// Returns the error of a read.
     pub(super) fn reading(&self) -> TransportError {
         match self.0 {
             None | Some(Ending::Refused) => TransportError::Stream(StreamError::Truncated),
@@ -70,7 +71,7 @@ impl Broken {
         }
     }
 
-    /// Returns the error for a user that writes.
+    /// Returns the error of a write.
     pub(super) fn writing(&self) -> TransportError {
         match self.0 {
             None => TransportError::Stream(StreamError::Closed),

@@ -1,4 +1,4 @@
-//! A UDP socket and its links, which a thread serves (`server`).
+//! An endpoint: a UDP socket and its links. A thread serves them (`server`).
 
 use std::{
     io,
@@ -24,35 +24,36 @@ use super::{
 pub(super) struct Endpoint {
     pub(super) served: Arc<ServedSocket>,
     routes: Mutex<Routes>,
-    /// Links were added that the thread has not seen.
+    /// True if links were added that the thread does not know yet.
     grown: AtomicBool,
     users: Mutex<Users>,
-    /// Makes links of first packets, while a listener accepts them.
+    /// Starts links from the first packets of connectors. `None` while no listener accepts.
     intake: Mutex<Option<Intake>>,
 }
 
-/// Users of an endpoint other than its links.
+/// What keeps an endpoint in use, in addition to its links.
 #[derive(Default)]
 struct Users {
-    /// A listener accepts links on the socket.
+    /// True while a listener accepts links on the socket.
     is_listening: bool,
-    /// Number of [`EndpointHandle`]s. Without any, no link can be added.
+    /// Number of [`EndpointHandle`]s. If it is zero, no link can be added.
     handles: usize,
-    /// The queue for datagrams of another protocol.
+    /// The queue for datagrams of another protocol on the port, such as QUIC.
     foreign: Option<Arc<ForeignQueue>>,
-    /// A thread serves the socket.
+    /// True while a thread serves the socket.
     is_served: bool,
 }
 
-/// The right to add links to an endpoint. The thread ends when the last one is dropped and all
+/// The right to add links to an endpoint. The thread ends when the last handle is dropped and all
 /// links have ended.
 pub(crate) struct EndpointHandle(Arc<Endpoint>);
 
-/// A listener's claim on its socket. While it exists, no other listener can take the socket over.
+/// Marks the socket of an endpoint as used by a listener. While it exists, no other listener can
+/// take over the socket.
 pub(crate) struct Listening(Arc<EndpointHandle>);
 
 impl Endpoint {
-    /// Starts to serve a socket.
+    /// Starts a thread that serves a socket.
     pub(super) fn start(socket: Socket) -> io::Result<EndpointHandle> {
         let endpoint = Arc::new(Self {
             served: Arc::new(ServedSocket::new(socket)?),
@@ -64,8 +65,9 @@ impl Endpoint {
         endpoint.add_handle(&mut endpoint.users())
     }
 
-    /// Lets a listener use the socket, if none does yet. Another protocol on the port must have
-    /// ended as well, because its datagrams could not be distinguished from those of a successor.
+    /// Assigns the socket to a listener. Returns `None` if another listener uses it, or if the
+    /// former user of the foreign queue still exists: its datagrams could not be distinguished from
+    /// those for `foreign`.
     pub(super) fn listen(
         self: &Arc<Self>,
         foreign: Option<Arc<ForeignQueue>>,
@@ -109,11 +111,11 @@ impl Endpoint {
         self.users().handles > 0
     }
 
-    /// Returns whether the thread, which has no links left, may end: none was or can be added. The
-    /// next handle starts another thread.
+    /// Returns whether the thread may end, after its last link has ended. It may if no link was
+    /// added since and no handle exists. If so, the next handle starts another thread.
     pub(super) fn may_retire(&self) -> bool {
         let mut users = self.users();
-        // A handle adds its link before it closes.
+        // The holder of a handle adds its link before it drops the handle, so no link is missed.
         users.is_served = users.handles > 0 || self.grown.load(Ordering::SeqCst);
         !users.is_served
     }
@@ -128,7 +130,7 @@ impl Endpoint {
         self.grown.swap(false, Ordering::SeqCst)
     }
 
-    /// Returns the hold of a new link.
+    /// Returns the reference that a new link keeps to this endpoint.
     pub(super) fn hold(self: &Arc<Self>) -> Hold {
         Hold {
             served: Arc::clone(&self.served),
@@ -140,14 +142,14 @@ impl Endpoint {
         self.routes().all.clone()
     }
 
-    /// Returns the link of a datagram from this address.
+    /// Returns the link to which a datagram from this address belongs.
     pub(super) fn route(&self, from: SocketAddr, datagram: &[u8]) -> Option<Arc<Shared>> {
         self.routes().find(from, datagram)
     }
 
-    /// Lets data packets find a link whose keys are known.
+    /// Registers the id of a link for data packets, once the link has its keys.
     ///
-    /// A link whose id is taken, which is as likely as guessing 32 bits, cannot be used.
+    /// If another link already has the same random 32-bit id, the new link is abandoned.
     pub(super) fn register(&self, link: &Arc<Shared>) {
         if !self.routes().register(link) {
             link.abandon();
@@ -158,29 +160,29 @@ impl Endpoint {
         self.routes().forget_ended();
     }
 
-    /// Adds a link, so that datagrams of its set-up find it.
+    /// Adds a link, so that it receives the datagrams of its set-up.
     fn add(&self, link: &Arc<Shared>, is_sole: bool) {
         self.routes().add(link, is_sole);
         self.grown.store(true, Ordering::SeqCst);
     }
 
-    /// Adds the link of a connector, to which all datagrams belong.
+    /// Adds the link of a connector. It receives all datagrams of the socket.
     pub(super) fn add_sole(&self, link: &Arc<Shared>) {
         self.add(link, true);
         self.served.wake();
     }
 
-    /// Starts to accept connectors.
+    /// Starts to accept connectors, by `intake`.
     pub(super) fn accept(&self, intake: Intake) {
         *self.lock_intake() = Some(intake);
     }
 
-    /// Stops accepting: first packets are ignored.
+    /// Stops accepting connectors: ignores their first packets from now on.
     pub(super) fn accept_nobody(&self) {
         *self.lock_intake() = None;
     }
 
-    /// Handles the first packet of a connector. The thread calls this.
+    /// Handles the first packet of a connector. Called by the endpoint's thread.
     pub(super) fn take_first(self: &Arc<Self>, arrival: &FirstPacket, datagram: &mut [u8]) {
         let mut intake = self.lock_intake();
         let taken = intake
@@ -235,7 +237,8 @@ mod tests {
 
     use super::*;
 
-    /// A silent peer is sent the end for seconds. In between, the thread must sleep.
+    /// An abandoned link repeats its close packet to a silent peer for seconds. Between the
+    /// packets, the thread must sleep.
     #[test]
     fn what_was_given_up_is_not_looked_at_all_the_time() {
         let silent = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -1,29 +1,32 @@
-//! The density of arriving datagrams, and the choice to let more of them gather.
+//! Interrupt coalescing in user space: decides from the rate of arriving datagrams whether the
+//! thread pauses, so that it receives several datagrams per wake-up.
 //!
-//! A wake-up costs as much as several packets. A path of 1 Gbit/s delivers a packet every 12 us, so
-//! the thread would be woken for nearly each of them. Network cards delay their interrupts for the
-//! same reason.
+//! A wake-up costs as much processor time as handling several packets. A path of 1 Gbit/s delivers
+//! a packet every 12 us, so nearly every packet would wake the thread. Network cards delay their
+//! interrupts for the same reason.
 
 use std::time::Duration;
 
 use transpute_rudp::Time;
 
-/// Weight of the past in the mean gap: this many parts of this plus one.
+/// Weight of the old mean in the moving average of the gap between datagrams. The new gap has
+/// weight 1.
 const PAST: u32 = 3;
 
-/// Upper bound of a counted gap, so that a pause is soon forgotten.
+/// Maximum gap between datagrams that enters the average, so that an idle period has little effect.
 const MAX_GAP: Duration = Duration::from_millis(1);
 
-/// Minimum number of datagrams that a pause must collect.
+/// Minimum number of datagrams that a pause is expected to collect.
 const WORTHWHILE: u32 = 4;
 
-/// Number of datagrams at once from which the system gathers them by itself.
+/// If one call returns this many datagrams, the system already batches them, and the thread does
+/// not pause.
 const GATHERED: usize = 32;
 
-/// Minimum pause, because a timer costs as much as a packet.
+/// Minimum length of a pause, because a timer costs as much processor time as a packet.
 const MIN_PAUSE: Duration = Duration::from_micros(20);
 
-/// The density of arrivals.
+/// The moving average of the time between arriving datagrams.
 #[derive(Debug)]
 pub(super) struct Flow {
     last: Time,
@@ -42,7 +45,7 @@ impl Default for Flow {
 }
 
 impl Flow {
-    /// Records the number of datagrams found in the socket.
+    /// Records that a receive call at `now` returned this number of datagrams.
     pub(super) fn note(&mut self, now: Time, datagrams: usize) {
         self.flowing = (1..GATHERED).contains(&datagrams);
         let Some(count) = u32::try_from(datagrams).ok().filter(|&count| count > 0) else {
@@ -53,7 +56,8 @@ impl Flow {
         self.last = now;
     }
 
-    /// Returns the time for which arrivals should gather, if that is worthwhile.
+    /// Returns `patience` as the time to pause, if that many datagrams are expected that the pause
+    /// is worthwhile. `patience` is the maximum delay that the links allow.
     pub(super) fn pause(&self, patience: Duration) -> Option<Duration> {
         (self.flowing && patience >= MIN_PAUSE && self.gap * WORTHWHILE <= patience)
             .then_some(patience)
@@ -79,23 +83,23 @@ mod tests {
             arrive(&mut flow, &mut now, 12 * US, 1);
         }
         assert_eq!(flow.pause(200 * US), Some(200 * US));
-        // A short round trip allows no pause, or none that collects enough.
+        // The allowed delay is too short to collect enough datagrams.
         assert_eq!(flow.pause(40 * US), None);
         assert_eq!(flow.pause(10 * US), None);
-        // With pauses, the arrivals stay dense.
+        // Pauses do not change the measured rate of arrivals.
         for _ in 0..20 {
             arrive(&mut flow, &mut now, 200 * US, 16);
             assert_eq!(flow.pause(200 * US), Some(200 * US));
         }
-        // Nothing arrived in the pause, so the next datagram is awaited.
+        // Nothing arrived during the pause, so the thread waits for the next datagram.
         arrive(&mut flow, &mut now, 200 * US, 0);
         assert_eq!(flow.pause(200 * US), None);
-        // Single datagrams from time to time.
+        // Rare single datagrams cause no pause.
         for _ in 0..20 {
             arrive(&mut flow, &mut now, 300 * US, 1);
         }
         assert_eq!(flow.pause(200 * US), None);
-        // Whole batches at once.
+        // Full batches cause no pause.
         for _ in 0..20 {
             arrive(&mut flow, &mut now, 50 * US, 44);
         }

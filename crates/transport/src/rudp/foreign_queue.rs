@@ -1,5 +1,5 @@
-//! A UDP port that another protocol shares. Its datagrams wait here for it, and it sends through
-//! this socket.
+//! The interface for another protocol, such as QUIC, on a UDP port of reliable UDP. Its received
+//! datagrams wait in a queue, and it sends through the shared socket.
 
 use std::{
     collections::VecDeque,
@@ -14,8 +14,8 @@ use quinn_udp::{EcnCodepoint, Transmit};
 
 use super::{EndpointHandle, socket::Arrival};
 
-/// Datagrams of another protocol. The queue is bounded. When it is full, datagrams are dropped, as
-/// a socket does.
+/// The queue of received datagrams of another protocol. When it is full, further datagrams are
+/// dropped, as in a socket.
 #[derive(Debug, Default)]
 pub(crate) struct ForeignQueue(Mutex<Queue>);
 
@@ -26,18 +26,18 @@ struct Queue {
     waker: Option<Waker>,
 }
 
-/// Datagrams of one sender and one time.
+/// Datagrams from one sender that the kernel delivered together.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) from: SocketAddr,
     pub(crate) to: Option<IpAddr>,
     pub(crate) ecn: Option<EcnCodepoint>,
-    /// Length of each datagram in bytes. The last one may be shorter.
+    /// Length of each datagram in bytes. The last datagram may be shorter.
     pub(crate) stride: usize,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Maximum number of waiting bytes. A batch counts at least the memory that it takes.
+/// Maximum number of bytes in the queue, including the memory for each batch.
 const MAX_BYTES: usize = 4 << 20;
 const MIN_BATCH_BYTES: usize = 256;
 
@@ -69,7 +69,7 @@ impl ForeignQueue {
         }
     }
 
-    /// Returns up to this number of batches, or waits if there are none.
+    /// Takes at most this number of batches from the queue. Waits if the queue is empty.
     pub(crate) fn poll_take(
         &self,
         cx: &Context<'_>,
@@ -102,7 +102,7 @@ impl EndpointHandle {
         self.endpoint().served.socket.send_foreign(transmit)
     }
 
-    /// Returns the number of datagrams that one call can send.
+    /// Returns the maximum number of datagrams that one system call can send.
     pub(crate) fn max_segments(&self) -> usize {
         self.endpoint().served.socket.max_segments()
     }
@@ -111,7 +111,8 @@ impl EndpointHandle {
         self.endpoint().served.socket.local()
     }
 
-    /// Returns another descriptor of the socket, to wait until it is writable.
+    /// Returns a duplicate descriptor of the socket, with which another runtime can wait until the
+    /// socket is writable.
     pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
         std::os::fd::AsFd::as_fd(&self.endpoint().served.socket).try_clone_to_owned()
     }

@@ -1,4 +1,4 @@
-//! The two halves of a link, and its statistics.
+//! The reading and the writing half of a link, and its path probe.
 
 use std::{
     io,
@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{LinkInfo, PathProbe, PathSample, StreamError, TransportError, link::LinkHalves};
 
-/// Number of bytes that are sent without waiting for a flush.
+/// Number of unflushed bytes after which the writer sends them without a flush.
 const EAGER: usize = 32 << 10;
 
-/// An established connection that is not a link yet.
+/// The two halves of an established connection that is not a link yet.
 pub(super) struct Open {
     reader: Reader,
     writer: Writer,
@@ -38,7 +38,7 @@ impl Open {
         }
     }
 
-    /// Converts it to a future link.
+    /// Converts the halves to the parts of a future link.
     pub(super) fn bare(self, info: LinkInfo) -> LinkHalves<Reader, Writer> {
         LinkHalves {
             probe: Arc::new(RudpProbe {
@@ -52,8 +52,8 @@ impl Open {
     }
 }
 
-/// The common owner of the halves. When both are dropped, the connection ends. If the direction was
-/// completed, it ends after all sent data has arrived.
+/// The connection, owned by both halves. When both halves are dropped, the connection closes: at
+/// once, or after all sent data has arrived if the writer was shut down.
 struct Halves(Arc<Shared>);
 
 impl Drop for Halves {
@@ -81,7 +81,7 @@ impl AsyncRead for Reader {
         match state.connection.read(now, buf.initialize_unfilled()) {
             Read::Data(length) => {
                 buf.advance(length);
-                // The peer may be waiting for the new window.
+                // Reading has enlarged the receive window, for which the peer may be waiting.
                 shared.settle(state);
                 Poll::Ready(Ok(()))
             }
@@ -132,7 +132,7 @@ impl AsyncWrite for Writer {
         if taken < buf.len() || state.unflushed >= EAGER {
             wakes = shared.turn(&mut state);
             if taken == 0 {
-                // Sending may have made room.
+                // Sending may have made room in the send buffer, so try again.
                 taken = state.connection.write(buf);
             }
         }
@@ -169,8 +169,8 @@ impl AsyncWrite for Writer {
             return Poll::Ready(Ok(()));
         }
         if let Some(broken) = state.broken() {
-            // The peer finished, received everything and left. Only this end's own end of the
-            // stream is too late.
+            // The peer has shut down, received all data and left. Only the end of this direction
+            // did not arrive, which does no harm.
             if broken.peer_left() && state.connection.has_exchanged() {
                 return Poll::Ready(Ok(()));
             }

@@ -1,5 +1,5 @@
-//! The handshake of reliable UDP: TLS 1.3 by rustls, or a greeting without cryptography in
-//! plaintext mode.
+//! The handshake of reliable UDP: TLS 1.3 by rustls, or an exchange of greetings without
+//! cryptography in plaintext mode.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -18,12 +18,12 @@ use crate::{
     identity::find_message, tls,
 };
 
-/// The alert of an end that encrypts to one that does not, and the other way around. From the range
+/// The alert that an end sends if only one of the two sides encrypts. The number is from the range
 /// for private use (RFC 8446, section 11).
 pub(super) const SECURITY_MISMATCH: u8 = 224;
 
-/// First byte of the messages of a connector with TLS (ClientHello), and in plaintext mode (its
-/// greeting).
+/// First byte of a connector's first handshake message: ClientHello with TLS, or the greeting in
+/// plaintext mode.
 const CLIENT_HELLO: u8 = 1;
 const PLAINTEXT_GREETING: u8 = 0xf0;
 
@@ -36,7 +36,7 @@ pub(super) enum Credentials<C> {
     },
     Plaintext {
         names: Arc<[String]>,
-        /// The listener's message to every connector.
+        /// The message that a listener sends to every connector.
         message: Arc<[u8]>,
     },
 }
@@ -56,7 +56,8 @@ pub(super) fn client(
     })
 }
 
-/// `message` is sent to every connector in plaintext mode. With TLS, the certificate contains it.
+/// Returns the credentials of a listener. In plaintext mode, the listener sends `message` to every
+/// connector. With TLS, the certificate of `security` contains the message.
 pub(super) fn server(
     security: &Security,
     transports: &[&str],
@@ -80,12 +81,12 @@ fn plaintext<C>(transports: &[&str], message: &[u8]) -> Credentials<C> {
     }
 }
 
-/// The results of a completed handshake.
+/// The peer's identity and the negotiated parameters of a completed handshake.
 #[derive(Clone, Debug)]
 pub(super) struct Established {
-    /// `None` if the peer is not authenticated.
+    /// Fingerprint of the peer's key. `None` if the peer is not authenticated.
     pub(super) peer: Option<Fingerprint>,
-    /// `None` in plaintext.
+    /// Key agreement and cipher, for display. `None` in plaintext.
     pub(super) cipher: Option<String>,
     /// The transport that both sides use.
     pub(super) transport: String,
@@ -93,13 +94,14 @@ pub(super) struct Established {
     pub(super) message: Option<Vec<u8>>,
 }
 
-/// The results of a handshake, for those who wait for the connection.
+/// The outcome of a handshake, shared between the handshake and the task that waits for the
+/// connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome(Arc<Mutex<Progress>>);
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// This end encrypts.
+    /// True if this end encrypts.
     encrypts: bool,
     established: Option<Established>,
     error: Option<rustls::Error>,
@@ -107,7 +109,7 @@ struct Progress {
 }
 
 impl Outcome {
-    /// Returns the results if the connection is established.
+    /// Returns the results of the handshake. `None` until it is complete.
     pub(super) fn established(&self) -> Option<Established> {
         let progress = self.lock();
         let agreed = progress.agreed.get().map(|agreed| Established {
@@ -119,7 +121,7 @@ impl Outcome {
         progress.established.clone().or(agreed)
     }
 
-    /// Returns the error if one end encrypts and the other does not.
+    /// Returns the error of a set-up in which only one end encrypts.
     pub(super) fn security_mismatch(&self) -> TransportError {
         let [ours, theirs] = match self.lock().encrypts {
             true => ["TLS", "plaintext"],
@@ -128,7 +130,7 @@ impl Outcome {
         TransportError::Handshake(HandshakeError::SecurityMismatch { ours, theirs })
     }
 
-    /// Returns the error of the peer that this end found.
+    /// Returns the TLS error that this end detected, if any.
     pub(super) fn error(&self) -> Option<TransportError> {
         self.lock()
             .error
@@ -211,7 +213,7 @@ fn session(
     }
 }
 
-/// A handshake by rustls.
+/// A TLS handshake by rustls.
 struct Session {
     connection: quic::Connection,
     is_pinned: bool,
@@ -248,7 +250,7 @@ impl Tls for Session {
                 local: Box::new(RustlsKey(keys.local.packet)),
                 remote: Box::new(RustlsKey(keys.remote.packet)),
             }),
-            // The keys of data packets are exported.
+            // Ignored, because the keys of data packets come from the TLS exporter.
             KeyChange::OneRtt { .. } => None,
         }
     }
@@ -291,7 +293,7 @@ impl Tls for Session {
     }
 }
 
-/// A packet key of rustls.
+/// A packet key of rustls, for the packets of the set-up.
 struct RustlsKey(Box<dyn quic::PacketKey>);
 
 impl PacketKey for RustlsKey {
@@ -306,8 +308,8 @@ impl PacketKey for RustlsKey {
     }
 }
 
-/// The greeting of a listener without cryptography. It distinguishes a connector that encrypts from
-/// other data.
+/// The greeting of a listener without cryptography. It detects a connector that encrypts and
+/// reports [`SECURITY_MISMATCH`] to it.
 struct PlaintextListener {
     inner: PlaintextTls,
     has_read: bool,

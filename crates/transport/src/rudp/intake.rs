@@ -1,4 +1,4 @@
-//! First packets of connectors, of which links are made.
+//! Starts links from the first packets of connectors.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -20,7 +20,7 @@ use super::{
     served::Hold,
 };
 
-/// Makes links of first packets, on the thread of a socket.
+/// Starts links from first packets, on the thread that serves the socket.
 pub(super) struct Intake {
     acceptor: Acceptor,
     credentials: Credentials<ServerConfig>,
@@ -30,11 +30,11 @@ pub(super) struct Intake {
     incoming: mpsc::UnboundedSender<Incoming>,
 }
 
-/// Source, destination and time of a first packet.
+/// Source address, destination address and arrival time of a connector's first packet.
 pub(super) struct FirstPacket {
     pub(super) at: Time,
     pub(super) from: SocketAddr,
-    /// The local address that it was sent to, if the system reports it.
+    /// The local address to which the packet was sent, if the system reports it.
     pub(super) to: Option<IpAddr>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Incoming {
     _count: Count,
 }
 
-/// Counts a handshake until it is dropped.
+/// Decrements the number of running handshakes when it is dropped.
 struct Count(Arc<AtomicUsize>);
 
 impl Drop for Count {
@@ -58,8 +58,8 @@ impl Drop for Count {
 }
 
 impl Intake {
-    /// Returns `None` if the cryptographic library fails. `is_repaired`: lost data is
-    /// retransmitted.
+    /// Returns `None` if the cryptographic library fails. `is_repaired` is true if the links
+    /// retransmit lost data.
     pub(super) fn new(
         credentials: Credentials<ServerConfig>,
         options: RudpOptions,
@@ -80,7 +80,8 @@ impl Intake {
         })
     }
 
-    /// Handles a datagram of the set-up that belongs to no link. Returns the link that it starts.
+    /// Handles a set-up datagram that belongs to no link. Returns a link if the datagram starts
+    /// one.
     pub(super) fn take(
         &mut self,
         hold: Hold,
@@ -109,7 +110,7 @@ impl Intake {
                     len: reply.len(),
                     segment_size: reply.len(),
                 };
-                // A lost reply is repeated when the peer repeats its request.
+                // Ignore errors: the connector repeats its packet, and then gets another reply.
                 let _ = hold.served.socket.send(&transmit, &reply, source);
                 None
             }

@@ -1,4 +1,4 @@
-//! A connection, and the state that its halves, its statistics and its thread share.
+//! A connection with the state that the halves, the statistics and the serving thread share.
 
 use std::{
     io,
@@ -20,16 +20,18 @@ use super::{
 };
 use crate::PathSample;
 
-/// A connection, shared by the thread of its endpoint and the halves of a link.
+/// A connection, shared by the endpoint's thread and the halves of the link.
 pub(super) struct Shared {
-    /// Time at which the thread must serve it, in nanoseconds.
+    /// Time at which the thread must next call [`serve`](Self::serve), in nanoseconds on the clock
+    /// of the socket.
     deadline: AtomicU64,
-    /// Time for which arrivals may stay in the socket while more arrive, in nanoseconds.
+    /// Maximum time in nanoseconds for which the thread may leave received datagrams in the socket,
+    /// in order to collect more.
     patience: AtomicU64,
     over: AtomicBool,
     state: Mutex<State>,
     hold: Hold,
-    /// The socket passes data packets of this connection to the link.
+    /// True if the endpoint routes data packets to this connection by its id.
     registered: AtomicBool,
     last_sample: Arc<OnceLock<PathSample>>,
 }
@@ -39,16 +41,17 @@ pub(super) struct Shared {
 pub(super) enum Wait {
     /// The peer is authenticated.
     Established,
-    /// In addition, the rates of both directions are known, or will not be.
+    /// In addition, the rates of both directions are measured, or the time limit for that has
+    /// passed.
     Measured,
 }
 
-/// The state behind the lock.
+/// The state of a connection, protected by the lock in [`Shared`].
 pub(super) struct State {
     pub(super) connection: RudpConnection,
     /// Name of the rate controller.
     control: &'static str,
-    /// Buffer of new packets, with those that the socket has not accepted.
+    /// Buffer in which packets are built. It keeps packets that the socket has not accepted yet.
     outgoing: Vec<u8>,
     pending: Option<Transmit>,
     from: Option<IpAddr>,
@@ -60,27 +63,27 @@ pub(super) struct State {
     measured: bool,
     pub(super) delivered: bool,
     pub(super) finished: bool,
-    /// Number of bytes written since packets were last made.
+    /// Number of bytes written since packets were last built.
     pub(super) unflushed: usize,
     pub(super) end: Option<Ending>,
-    /// Both halves are dropped. The time limit of the remaining data.
+    /// Set when both halves are dropped: the time until which unsent data may still be delivered.
     pub(super) abandoned: Option<Time>,
-    /// The socket reported that the peer's port is closed.
+    /// True if ICMP reported that the peer's port is closed, until the report is handled.
     refused: bool,
 }
 
-/// Time for the remaining data of a link whose halves are dropped.
+/// Maximum time for delivering the remaining data after both halves of a link are dropped.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// Pause after the socket accepts no more packets.
+/// Time before the next attempt to send, after the socket has accepted no more packets.
 const SOCKET_PAUSE: Duration = Duration::from_micros(200);
 
-/// Maximum number of datagrams that are handled before others get the lock and the peer gets its
-/// answers.
+/// Maximum number of datagrams handled in a row. After them, acknowledgements are sent and the lock
+/// is released.
 const MAX_DATAGRAMS_AT_ONCE: usize = 64;
 
-/// Time to wait for the estimate of the path after packets pass, and while a train is arriving,
-/// which takes long on a slow path.
+/// Time limit for the measurement of the path, counted from the established connection. The second,
+/// longer one applies while a probe train is still arriving, as on a slow path.
 const ESTIMATE_TIMEOUT: Duration = Duration::from_millis(60);
 const TRAIN_TIMEOUT: Duration = Duration::from_millis(400);
 
@@ -120,14 +123,14 @@ impl Shared {
         }
     }
 
-    /// Returns the id on data packets, if it is known.
+    /// Returns the id that data packets of this connection carry, if it is known.
     pub(super) fn data_id(&self) -> Option<u32> {
         let id = self.lock().connection.local_id();
         self.registered.store(id.is_some(), Ordering::Relaxed);
         id
     }
 
-    /// Returns the peer's address, and the ids on packets of the set-up.
+    /// Returns the peer's address, and the ids that set-up packets of this connection carry.
     pub(super) fn set_up_route(&self) -> (SocketAddr, [Option<Id>; 2]) {
         let state = self.lock();
         let ids = state.connection.set_up_ids();
@@ -137,7 +140,7 @@ impl Shared {
         )
     }
 
-    /// Returns whether [`data_id`](Self::data_id) was known at the last call.
+    /// Returns whether the last call of [`data_id`](Self::data_id) has returned an id.
     pub(super) fn is_registered(&self) -> bool {
         self.registered.load(Ordering::Relaxed)
     }
@@ -146,7 +149,7 @@ impl Shared {
         self.deadline.load(Ordering::SeqCst)
     }
 
-    /// Returns the time for which arrivals may stay in the socket while more arrive.
+    /// Returns the maximum time for which the thread may leave received datagrams in the socket.
     pub(super) fn patience(&self) -> Duration {
         Duration::from_nanos(self.patience.load(Ordering::Relaxed))
     }
@@ -164,8 +167,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Handles datagrams. Answers are sent before the reader is woken, because a program may exit
-    /// after the last byte that it waited for.
+    /// Handles received datagrams. Sends acknowledgements before it wakes the reader, because a
+    /// program may exit as soon as it has read its last byte.
     pub(super) fn take<'a>(
         &self,
         datagrams: impl Iterator<Item = (Time, SocketAddr, &'a mut [u8])>,
@@ -181,19 +184,22 @@ impl Shared {
         self.settle(state);
     }
 
-    /// Does due work, sends allowed packets, and wakes waiting tasks.
+    /// Handles due timers, sends the packets that congestion and flow control allow, and wakes
+    /// waiting tasks.
     pub(super) fn serve(&self) {
         self.settle(self.lock());
     }
 
-    /// Does the same for a caller that has the lock, and releases it.
+    /// Like [`serve`](Self::serve), for a caller that holds the lock. Releases the lock before it
+    /// wakes tasks.
     pub(super) fn settle(&self, mut state: MutexGuard<'_, State>) {
         let wakes = self.turn(&mut state);
         drop(state);
         wakes.wake();
     }
 
-    /// Does the same without waking tasks, for a caller that has more work under the lock.
+    /// Like [`serve`](Self::serve), for a caller that keeps the lock. Returns the tasks, which the
+    /// caller wakes after it has released the lock.
     pub(super) fn turn(&self, state: &mut State) -> Wakes {
         let now = self.hold.served.now();
         if (state.connection.next_timeout()).is_some_and(|at| at <= now) {
@@ -216,7 +222,7 @@ impl Shared {
         if state.pending.is_some() {
             deadline = deadline.min((now + SOCKET_PAUSE).as_nanos());
         }
-        // A closed connection has its own timers, until the peer has received the end.
+        // A closed connection has only the timers that repeat its close packet.
         if !state.connection.is_closed() {
             if let Some(abandoned) = state.abandoned {
                 deadline = deadline.min(abandoned.as_nanos());
@@ -229,7 +235,7 @@ impl Shared {
         if state.connection.is_drained() {
             deadline = NEVER;
             if !self.over.swap(true, Ordering::SeqCst) {
-                // The thread forgets the link.
+                // Make the thread run at once, so that it removes the link.
                 deadline = 0;
             }
         }
@@ -240,14 +246,14 @@ impl Shared {
         wakes
     }
 
-    /// Handles the report that the peer's port is closed.
+    /// Handles an ICMP report that the peer's port is closed.
     pub(super) fn refused(&self) {
         let mut state = self.lock();
         state.refused = true;
         self.settle(state);
     }
 
-    /// Waits until the connection is established, or until the path is measured as well.
+    /// Waits for the condition `wait`. Fails if the connection ends first.
     pub(super) fn poll_open(&self, cx: &Context<'_>, wait: Wait) -> Poll<Result<(), Broken>> {
         let mut state = self.lock();
         if let Some(broken) = state.broken() {
@@ -262,13 +268,13 @@ impl Shared {
         Poll::Pending
     }
 
-    /// Stops waiting for the estimate of the path.
+    /// Ends any wait for the path measurement, because none will arrive.
     pub(super) fn expect_no_estimate(&self) {
         let mut state = self.lock();
         (state.estimated, state.measured) = (true, true);
     }
 
-    /// Abandons a connection of which no link was made.
+    /// Closes a connection that did not become a link.
     pub(super) fn abandon(&self) {
         let mut state = self.lock();
         let now = self.hold.served.now();
@@ -276,12 +282,12 @@ impl Shared {
         self.settle(state);
     }
 
-    /// Returns the place of the last figures, which are set when the connection ends.
+    /// Returns the cell in which the last path measurements are stored when the connection ends.
     pub(super) fn last_sample(&self) -> Arc<OnceLock<PathSample>> {
         Arc::clone(&self.last_sample)
     }
 
-    /// Returns the current figures.
+    /// Returns the current path measurements.
     pub(super) fn current_sample(&self) -> PathSample {
         self.lock().sample()
     }
@@ -295,7 +301,7 @@ impl Drop for Shared {
 }
 
 impl State {
-    /// Returns the figures.
+    /// Converts the statistics of the connection to path measurements.
     fn sample(&self) -> PathSample {
         let stats = self.connection.stats();
         let known = |duration: Duration| (!duration.is_zero()).then_some(duration);
@@ -325,7 +331,7 @@ impl State {
         }
     }
 
-    /// Sends all packets that are allowed now.
+    /// Sends all packets that congestion and flow control allow now.
     fn transmit(&mut self, served: &ServedSocket) {
         self.unflushed = 0;
         loop {
@@ -361,8 +367,9 @@ impl State {
         }
     }
 
-    /// Handles an ICMP report that the port is closed. Anyone on the path can forge it, so it ends
-    /// a set-up only. Later, the peer is sent a keep-alive request.
+    /// Handles an ICMP report that the port is closed. Anyone on the path can forge it, so it only
+    /// ends a connection during its set-up. An established connection sends a keep-alive request
+    /// instead.
     fn on_refused(&mut self, now: Time) {
         if self.established.is_some() {
             self.connection.probe();
@@ -400,15 +407,15 @@ impl State {
         wakes
     }
 
-    /// Returns whether packets pass, and the awaited results have arrived or timed out.
+    /// Returns whether the connection is established, and the results that `wait` requires have
+    /// arrived or timed out.
     fn is_open(&self, wait: Wait, now: Time) -> bool {
         let is_known = wait == Wait::Established || (self.estimated && self.measured);
         self.estimate_due()
             .is_some_and(|due| is_known || now >= due)
     }
 
-    /// Returns the time until which the estimate of the path is awaited. `None` while no packets
-    /// pass.
+    /// Returns the deadline of the path measurement. `None` until the connection is established.
     fn estimate_due(&self) -> Option<Time> {
         let patience = match self.connection.is_train_arriving() {
             true => TRAIN_TIMEOUT,
@@ -417,7 +424,8 @@ impl State {
         Some(self.established? + patience)
     }
 
-    /// Returns whether the connection is not needed any more.
+    /// Returns whether to close the connection: both halves are dropped, and no data remains to be
+    /// delivered or the time limit has passed.
     fn is_to_close(&self, now: Time) -> bool {
         let Some(until) = self.abandoned else {
             return false;

@@ -29,16 +29,17 @@ use crate::{
 
 /// Converts authenticated connections of a listener to links or other results.
 pub(crate) trait ConnectionHandler: Clone + Send + 'static {
-    /// The result of a connection.
+    /// The type of the result, such as a link.
     type Handled: Send + 'static;
 
     /// The transports that a peer may name by ALPN.
     const TRANSPORTS: &'static [&'static str];
 
-    /// The transport in the description of links.
+    /// The name of the transport in the description of a link.
     const NAME: &'static str;
 
-    /// Handles a connection. `None` means that it gives no result.
+    /// Handles a connection. Returns `None` if the listener should ignore the connection and
+    /// continue.
     fn handle_connection(
         self,
         authenticated: Authenticated,
@@ -46,7 +47,7 @@ pub(crate) trait ConnectionHandler: Clone + Send + 'static {
     ) -> impl Future<Output = Result<Option<Self::Handled>, TransportError>> + Send;
 }
 
-/// Makes a link of every connection, for `rudp`, which repairs losses, or for `udp`.
+/// Converts every connection to a link of `rudp` if `IS_REPAIRED`, and of `udp` otherwise.
 #[derive(Clone, Copy)]
 struct Plain<const IS_REPAIRED: bool>;
 
@@ -89,7 +90,7 @@ async fn link_of(
 /// Accepts connections on a UDP port.
 pub(crate) struct RudpListener<H: ConnectionHandler> {
     local: SocketAddr,
-    /// Keeps the socket open.
+    /// Keeps the endpoint and its socket in use.
     handle: Arc<EndpointHandle>,
     incoming: mpsc::UnboundedReceiver<Incoming>,
     handshakes: Handshakes<Outcome<H::Handled>>,
@@ -105,7 +106,7 @@ struct Outcome<T> {
     result: Result<Option<T>, TransportError>,
 }
 
-/// Listens for a transport of this family.
+/// Listens for `rudp` or `udp`.
 pub(crate) async fn listen(
     address: &str,
     security: &Security,
@@ -139,9 +140,9 @@ impl<H: ConnectionHandler<Handled = Link>> RudpListener<H> {
 }
 
 impl<H: ConnectionHandler> RudpListener<H> {
-    /// Accepts connections on a UDP port that other protocols may share, while the result is held.
-    /// `message` is sent to every connector in plaintext mode. With TLS, the certificate contains
-    /// it.
+    /// Accepts connections on a UDP port that other protocols may share, until the result is
+    /// dropped. In plaintext mode, the listener sends `message` to every connector. With TLS, the
+    /// certificate contains the message.
     pub(crate) fn beside(
         handler: H,
         handle: Arc<EndpointHandle>,
@@ -170,7 +171,7 @@ impl<H: ConnectionHandler> RudpListener<H> {
         })
     }
 
-    /// Waits for the next connection with a result. Cancel-safe.
+    /// Waits for the next connection for which the handler returns a result. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<H::Handled, TransportError> {
         loop {
             // Every branch is cancel-safe, and nothing is awaited outside of them.
@@ -192,7 +193,7 @@ impl<H: ConnectionHandler> RudpListener<H> {
         }
     }
 
-    /// Returns the address at which another party on this machine can reach it.
+    /// Returns the address at which another party on this machine can reach the listener.
     pub(super) fn reachable(&self) -> String {
         address::reachable(self.local).to_string()
     }

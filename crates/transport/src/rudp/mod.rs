@@ -1,21 +1,22 @@
 //! Reliable UDP: starts at the rate of the path, and recovers losses with forward error correction.
 //! For long, fast or lossy paths.
 //!
-//! [`transpute_rudp`] has the protocol. This module has its sockets, its clock, and rustls for its
-//! handshake.
+//! [`transpute_rudp`] implements the protocol without I/O. This module adds the sockets, the clock,
+//! and the TLS handshake by rustls.
 //!
 //! # Round trips
 //!
-//! One: TLS 1.3 runs inside the protocol's own packets, and in the same round trip the path is
-//! measured in both directions. The link exists when the peer is authenticated. The results of the
-//! trains arrive some hundred microseconds later, or as late as the trains over a slow path.
+//! The set-up takes one round trip: TLS 1.3 runs inside the protocol's own packets, and probe
+//! trains measure the path in both directions in the same round trip. The link exists when the peer
+//! is authenticated. The results of the probe trains arrive some hundred microseconds later. On a
+//! slow path they arrive later still, when the trains have passed.
 //!
 //! # Threads
 //!
-//! Each listener and each connected link has a thread (`server`). Writers send from their own
-//! thread what is allowed at once, so a message waits for no other thread. Shutting down a writer
-//! waits until the peer has everything. If a link is dropped after the shutdown was started, it is
-//! completed in the background, for at most 10 s.
+//! Each listener and each connected link has a thread (`server`). A writer sends from the caller's
+//! thread as much as congestion and flow control allow, so a message waits for no other thread.
+//! Shutting down a writer waits until the peer has received all data. If a link is dropped after
+//! the shutdown was started, the thread completes the shutdown in the background, for at most 10 s.
 
 mod candidate;
 mod connect;
@@ -111,7 +112,7 @@ impl Transport for Rudp {
 }
 
 impl Rudp {
-    /// Connects to a listener that uses one of these transports.
+    /// Connects to a listener and offers it these transports.
     pub(crate) async fn connect_over(
         &self,
         address: &str,
@@ -122,11 +123,11 @@ impl Rudp {
     }
 }
 
-/// Bytes of the train that the set-up sends in each direction: 32 packets of 1,200 bytes
-/// (docs/rudp.md).
+/// Number of bytes in the probe train that the set-up sends in each direction: 32 packets of 1,200
+/// bytes (docs/rudp.md).
 const TRAIN_BYTES: u32 = 32 * 1200;
 
-/// Returns the profile of a transport of this family.
+/// Returns the profile of `rudp`, on which that of `udp` is based.
 pub(crate) fn profile() -> Profile {
     Profile {
         setup_round_trips: 1,
@@ -138,16 +139,16 @@ pub(crate) fn profile() -> Profile {
     }
 }
 
-/// Returns whether a transport of this family retransmits lost data.
+/// Returns whether the transport of this name retransmits lost data: `udp` does not.
 fn is_repaired(name: &str) -> bool {
     name != crate::Udp::NAME
 }
 
-/// Time without an answer after which the connector asks over other protocols which transport the
+/// After this time without an answer, the connector asks over other protocols which transport the
 /// listener uses.
 const ASK_AFTER: Duration = Duration::from_millis(500);
 
-/// Connects a transport of this family.
+/// Connects over `rudp` or `udp`, according to `name`.
 pub(crate) async fn connect(
     address: &str,
     security: &Security,

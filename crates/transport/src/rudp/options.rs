@@ -1,4 +1,4 @@
-//! The options of a user, and the values derived from them.
+//! The options of the transport, and the values derived from them.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -15,23 +15,25 @@ pub use transpute_rudp::rate::ControllerKind as RudpControl;
 pub struct RudpOptions {
     /// The rate controller. Default: [`RudpControl::Bbr`].
     pub control: RudpControl,
-    /// Known rate of the path to the peer, headers included. The measurement of the set-up replaces
-    /// it, except with [`RudpControl::Fixed`]. Default: unknown.
+    /// Known rate of the path to the peer, including IP and UDP headers. The rate that the set-up
+    /// measures replaces it, except with [`RudpControl::Fixed`]. Default: unknown.
     pub rate: Option<Bandwidth>,
-    /// Uses forward error correction. Default: yes.
+    /// True to send forward error correction. Default: true.
     pub correction: bool,
-    /// The set-up measures the path with probe trains, 39 kB in each direction. Default: yes.
+    /// True to measure the path during the set-up, with a probe train of 39 kB in each direction.
+    /// Default: true.
     pub probe: bool,
     /// Maximum number of concurrent handshakes of a listener. Default: 128.
     pub max_handshakes: usize,
-    /// Time to wait for the first answer over UDP, and at the listener for the end of a handshake.
-    /// Default: 3 s.
+    /// On the connecting side, the time limit for the first answer over UDP. On the listening side,
+    /// the time limit of a handshake. Default: 3 s.
     pub setup_timeout: Duration,
-    /// Time without packets after which a peer counts as vanished, at least 7 s. It is sent a
-    /// keep-alive request every 2 s. Default: 7 s.
+    /// Time without a packet from the peer after which the link fails, at least 7 s. A silent peer
+    /// gets a keep-alive request every 2 s. Default: 7 s.
     pub idle_timeout: Duration,
-    /// Requested buffer of the UDP socket in each direction, in bytes. If the system grants less
-    /// than half of it, a warning names the setting to raise. Default: 8 MiB.
+    /// Requested size of the UDP socket's send and receive buffers, in bytes each. If the system
+    /// grants less than half of it, a logged warning names the system setting to raise. Default: 8
+    /// MiB.
     pub socket_buffer: usize,
 }
 
@@ -50,10 +52,11 @@ impl Default for RudpOptions {
     }
 }
 
-/// The lowest rate that can be set.
+/// The lowest rate that the setting `rate` accepts.
 const MIN_RATE: Bandwidth = Bandwidth::from_bits_per_second(8e3);
 
-/// UDP payload of a full Ethernet frame, over IPv4.
+/// Maximum UDP payload in bytes of an Ethernet frame with an MTU of 1500 bytes, over IPv4 and over
+/// IPv6.
 const DATAGRAM_V4: u16 = 1472;
 const DATAGRAM_V6: u16 = 1452;
 
@@ -75,12 +78,13 @@ impl RudpOptions {
         })
     }
 
-    /// Returns whether to measure the path. A measurement must not replace a given fixed rate.
+    /// Returns whether to measure the path in the set-up. It is not measured with a given fixed
+    /// rate, which the measurement would replace.
     pub(super) fn probes(&self) -> bool {
         self.probe && !(self.control == RudpControl::Fixed && self.rate.is_some())
     }
 
-    /// Returns the settings of a connection to this peer. `is_repaired`: lost data is
+    /// Returns the settings of a connection to this peer. `is_repaired` is true if lost data is
     /// retransmitted.
     pub(super) fn config(&self, is_repaired: bool, peer: IpAddr) -> RudpConfig {
         let prior = KnownDirection {

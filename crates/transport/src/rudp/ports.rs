@@ -20,18 +20,18 @@ use super::{
     socket::Socket,
 };
 
-/// Every endpoint that a listener has used and that still exists.
+/// The existing endpoints that a listener uses or has used.
 static ENDPOINTS: Mutex<Vec<Weak<Endpoint>>> = Mutex::new(Vec::new());
 
-/// Time to wait until the QUIC endpoint of a dropped listener releases the socket. Without
-/// connections, it takes as long as a task needs to be scheduled.
+/// Time to wait until the QUIC endpoint of a dropped listener releases the socket. If the endpoint
+/// has no connections, this takes only as long as the scheduling of a task.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Time between two attempts.
+/// Time between two attempts to take over the socket.
 const RELEASE_POLL: Duration = Duration::from_millis(5);
 
-/// A UDP port that several protocols share. While one of these exists, no other listener can take
-/// the port over.
+/// A UDP port that several protocols share. While this value exists, no other listener can take
+/// over the port.
 #[derive(Clone)]
 pub(crate) struct UdpPort {
     listening: Arc<Listening>,
@@ -61,7 +61,7 @@ impl UdpPort {
         Arc::clone(self.listening.handle())
     }
 
-    /// Returns the datagrams of the other protocol.
+    /// Returns the queue of the other protocol's datagrams.
     pub(crate) fn foreign(&self) -> Arc<ForeignQueue> {
         self.foreign.clone().unwrap_or_default()
     }
@@ -109,7 +109,7 @@ fn find(address: SocketAddr) -> Option<Arc<Endpoint>> {
         .find(|endpoint| endpoint.served.socket.local() == address)
 }
 
-/// Maximum number of attempts to find a port number that is free for both protocols.
+/// Maximum number of attempts to find a port number that is free for both TCP and UDP.
 const TRIES: usize = 32;
 
 /// Binds a TCP port and a UDP port of the same number, at the first of the addresses of `address`

@@ -1,4 +1,4 @@
-//! The mapping from datagrams to links.
+//! The routing of received datagrams to links.
 
 use std::{collections::HashMap, net::SocketAddr, sync::Arc};
 
@@ -10,14 +10,14 @@ use super::link::Shared;
 #[derive(Default)]
 pub(super) struct Routes {
     pub(super) all: Vec<Arc<Shared>>,
-    /// The link of a connector, whose socket has no other.
+    /// The link of a connector. It is the only link of its socket.
     sole: Option<Arc<Shared>>,
-    /// Links by the connector's address and an id on packets of the set-up. Entries live as long as
-    /// the link, because a late copy of a first packet must not start another link.
+    /// Links by the connector's address and an id that set-up packets carry. An entry exists as
+    /// long as its link, so that a late copy of a first packet does not start another link.
     set_up: HashMap<(SocketAddr, Id), Arc<Shared>>,
     /// Links by the connector's address, until they have keys for data packets.
     keyless: HashMap<SocketAddr, Arc<Shared>>,
-    /// Links by the id on data packets.
+    /// Links by the id that data packets carry.
     data: HashMap<u32, Arc<Shared>>,
 }
 
@@ -49,7 +49,8 @@ impl Routes {
         self.keyless.insert(from, Arc::clone(link));
     }
 
-    /// Lets data packets find a link. Returns whether its id was free.
+    /// Registers the id of a link for data packets. Returns `false` if another link has the same
+    /// id.
     pub(super) fn register(&mut self, link: &Arc<Shared>) -> bool {
         let Some(id) = link.data_id() else {
             return true;

@@ -1,4 +1,4 @@
-//! A UDP socket with the clock and the alarm of its thread.
+//! A UDP socket with its clock, and the means to wake the thread that serves it.
 
 use std::{
     any::Any,
@@ -15,14 +15,14 @@ use transpute_rudp::Time;
 
 use super::socket::Socket;
 
-/// A deadline in nanoseconds that never comes.
+/// The value of a deadline in nanoseconds that means "never".
 pub(super) const NEVER: u64 = u64::MAX;
 
 /// A socket that a thread serves. Links send through it, read its clock, and wake the thread.
 pub(super) struct ServedSocket {
     pub(super) socket: Socket,
     origin: Instant,
-    /// The pipe that wakes the thread, and its reading end.
+    /// The writing and the reading end of the socket pair that wakes the thread.
     waker: UnixStream,
     pub(super) wakened: UnixStream,
     /// Time until which the thread sleeps unless it is woken, in nanoseconds. Zero while it is
@@ -30,16 +30,16 @@ pub(super) struct ServedSocket {
     sleeps_until: AtomicU64,
 }
 
-/// The hold of a link on its socket.
+/// The references of a link to its socket and endpoint.
 pub(super) struct Hold {
     pub(super) served: Arc<ServedSocket>,
-    /// The endpoint of the socket. While it exists, a new listener finds it and takes the port
-    /// over.
+    /// The endpoint of the socket. As long as the endpoint exists, a new listener on the same port
+    /// finds it and takes over the port.
     pub(super) _endpoint: Arc<dyn Any + Send + Sync>,
 }
 
 impl ServedSocket {
-    /// Takes a socket that no thread serves yet.
+    /// Wraps a socket that no thread serves yet.
     pub(super) fn new(socket: Socket) -> io::Result<Self> {
         let (waker, wakened) = UnixStream::pair()?;
         waker.set_nonblocking(true)?;
@@ -58,7 +58,7 @@ impl ServedSocket {
         Time::from_nanos(u64::try_from(nanos).unwrap_or(NEVER))
     }
 
-    /// Ensures that the thread serves the links at this time at the latest.
+    /// Wakes the thread if it would sleep longer than until `at` (in nanoseconds).
     pub(super) fn look_by(&self, at: u64) {
         // Sequentially consistent: either the thread sees the new deadline, or this sees the time
         // until which it sleeps.
@@ -69,7 +69,7 @@ impl ServedSocket {
 
     /// Wakes the thread.
     pub(super) fn wake(&self) {
-        // A full pipe wakes as well.
+        // Ignore an error: if the buffer is full, the thread will wake up anyway.
         let _ = io::Write::write(&mut &self.waker, &[0]);
     }
 

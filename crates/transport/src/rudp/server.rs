@@ -1,9 +1,9 @@
 //! The thread that serves a socket and its links.
 //!
-//! It receives, runs the timers, and sends what they allow. Writers send from their own thread what
-//! is allowed at once. The thread lives while the socket has a link or a listener, independent of
-//! the program's runtime. So packets are acknowledged while the program computes, and the last ones
-//! are sent after it has ended.
+//! The thread receives datagrams, runs the timers, and sends the packets that pacing has delayed.
+//! Writers send other packets from their own threads. The thread runs while the socket has a link
+//! or a listener, independent of the program's async runtime. So packets are acknowledged while the
+//! program computes, and the last packets are sent even after its runtime has ended.
 
 use std::{io, num::NonZeroU64, sync::Arc, thread, time::Duration};
 
@@ -28,22 +28,22 @@ pub(super) struct Server {
     links: Vec<Arc<Shared>>,
     inbox: Inbox,
     flow: Flow,
-    /// Time until which the thread wakes up more often than necessary, so that writers need not
-    /// wake it.
+    /// Time until which the thread sleeps at most [`ALERT_SLEEP`], so that writers need not wake
+    /// it.
     alert_until: Time,
 }
 
-/// Number of batches that are received before the clock is read again.
+/// Maximum number of receive calls between two readings of the clock.
 const BATCHES: usize = 4;
 
-/// Pause after the socket itself reports an error.
+/// Pause after an unexpected error of waiting or receiving.
 const ERROR_PAUSE: Duration = Duration::from_millis(5);
 
-/// Maximum sleep of the thread while there is traffic. It is at most the shortest timer of a
-/// writer, so that the deadline set by every write is never before the thread's own wake-up.
+/// Maximum sleep of the thread while there is traffic. It is at most the shortest timer that a
+/// write can set, so that a write never has to wake the thread.
 const ALERT_SLEEP: Duration = Duration::from_millis(2);
 
-/// Time after the last traffic for which this continues.
+/// Time after the last packet or wake-up for which the sleep stays limited to [`ALERT_SLEEP`].
 const ALERT_FOR: Duration = Duration::from_millis(10);
 
 impl Server {
@@ -58,7 +58,8 @@ impl Server {
     }
 
     pub(super) fn run(mut self) {
-        // Linux delays timers by up to 50 us by default, which is a burst of packets.
+        // By default, Linux delays timers by up to 50 us. In that time, several packets are due at
+        // high rates.
         #[cfg(any(target_os = "linux", target_os = "android"))]
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000));
         loop {
@@ -148,7 +149,7 @@ impl Server {
                 Ok(buffers) => {
                     datagrams += self.distribute(buffers);
                     if buffers < BUFFERS {
-                        // No more datagrams.
+                        // No datagram is left in the socket.
                         break;
                     }
                 }
@@ -206,7 +207,7 @@ impl Server {
     }
 }
 
-/// Returns the bytes by which a datagram finds its link, for any kind of packet.
+/// Returns the bytes of a datagram that contain the id of its link, for any kind of packet.
 fn id(datagram: &[u8]) -> Option<&[u8]> {
     match transpute_rudp::is_set_up(datagram) {
         true => datagram.get(1..10),
@@ -219,8 +220,8 @@ fn is_of_one_link(one: &Arrival<'_>, next: &Arrival<'_>) -> bool {
     one.from == next.from && id(one.bytes) == id(next.bytes)
 }
 
-/// Handles datagrams that belong to no link. The first of them may start one, to which the others
-/// belong.
+/// Handles datagrams that belong to no link. The first one may start a link, which then gets the
+/// others.
 fn take_first(endpoint: &Arc<Endpoint>, now: Time, group: &mut [Arrival<'_>]) {
     for arrival in group {
         let packet = FirstPacket {

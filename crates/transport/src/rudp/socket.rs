@@ -1,4 +1,4 @@
-//! UDP sockets: their buffers, and datagrams in batches.
+//! UDP sockets that send and receive datagrams in batches.
 
 use std::{
     io::{self, IoSliceMut},
@@ -13,7 +13,7 @@ use transpute_rudp::Transmit;
 
 use crate::datagram;
 
-/// A UDP socket with the features of the system.
+/// A UDP socket, with the batch features that the system supports.
 #[derive(Debug)]
 pub(super) struct Socket {
     socket: UdpSocket,
@@ -21,11 +21,11 @@ pub(super) struct Socket {
     local: SocketAddr,
 }
 
-/// Maximum UDP payload of all segments together, in bytes.
+/// Maximum total UDP payload of one call to send, in bytes.
 const MAX_SEND: usize = 65_000;
 
-/// Number of buffers that one call fills. Their size is the largest batch of received packets that
-/// the kernel makes.
+/// Number of buffers that one receive call fills. Each buffer holds the largest batch that the
+/// kernel can merge (generic receive offload).
 pub(super) const BUFFERS: usize = 16;
 const BUFFER: usize = 65_536;
 
@@ -65,13 +65,13 @@ impl Socket {
         self.local
     }
 
-    /// Returns the number of datagrams of this size that one call can send.
+    /// Returns the number of datagrams of `datagram` bytes that one call can send.
     pub(super) fn segments(&self, datagram: usize) -> usize {
         (self.state.max_gso_segments()).min(MAX_SEND / datagram.max(1))
     }
 
-    /// Sends datagrams. After [`io::ErrorKind::WouldBlock`], try again later. With every other
-    /// error they count as lost.
+    /// Sends datagrams. After [`io::ErrorKind::WouldBlock`], try again later. After any other
+    /// error, the datagrams are treated as lost.
     pub(super) fn send(
         &self,
         transmit: &Transmit,
@@ -91,14 +91,14 @@ impl Socket {
         let several = transmit.segment_size < contents.len();
         let mut sent = send(contents, several.then_some(transmit.segment_size));
         if sent.as_ref().is_err_and(is_too_large) {
-            // An ICMP error about an earlier datagram is reported to the next sender of any size,
-            // once.
+            // Try once more: the system reports an ICMP error about an earlier datagram once, to
+            // the next call of any size.
             sent = send(contents, several.then_some(transmit.segment_size));
         }
         match sent {
             Err(error) if several && error.kind() != io::ErrorKind::WouldBlock => {
-                // The network card or its driver does not support segmentation. The library will
-                // not request it again.
+                // The network card or its driver does not support segmentation offload. The library
+                // will not request it again.
                 tracing::debug!(%error, "cannot send datagrams together; sending them one by one");
                 (contents.chunks(transmit.segment_size)).try_for_each(|one| send(one, None))
             }
@@ -131,9 +131,9 @@ pub(super) fn is_too_large(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::MSGSIZE)
 }
 
-/// Returns the largest UDP payload that the system sends to this address without fragmentation, if
-/// it reports it. A socket with several peers cannot report it, so a temporary socket is used. That
-/// is rare.
+/// Returns the largest UDP payload in bytes that the system sends to this address without
+/// fragmentation, if the system reports it. This opens a temporary connected socket, because a
+/// socket with several peers cannot report the value. It is rarely called.
 pub(super) fn largest_datagram(to: SocketAddr, from: Option<IpAddr>) -> Option<u16> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
@@ -173,16 +173,16 @@ pub(super) struct Inbox {
     metas: [RecvMeta; BUFFERS],
 }
 
-/// Datagrams of one sender and one time.
+/// Datagrams from one sender that the kernel delivered together.
 pub(super) struct Arrival<'a> {
     pub(super) from: SocketAddr,
-    /// The local address that they were sent to, and the ECN bits of routers.
+    /// The local address to which they were sent, and their ECN codepoint.
     pub(super) to: Option<IpAddr>,
     pub(super) ecn: Option<EcnCodepoint>,
     pub(super) bytes: &'a mut [u8],
     /// Length of each datagram in bytes. The last one may be shorter.
     pub(super) stride: usize,
-    /// Time since the kernel received the first of them.
+    /// Time between the arrival of the first datagram in the kernel and the receive call.
     pub(super) age: Duration,
 }
 
@@ -194,7 +194,7 @@ impl Inbox {
         }
     }
 
-    /// Iterates over the datagrams of the last call, in this number of buffers.
+    /// Iterates over the datagrams of the last receive call, which filled this number of buffers.
     pub(super) fn arrivals(&mut self, buffers: usize) -> impl Iterator<Item = Arrival<'_>> {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         (self.bytes.chunks_exact_mut(BUFFER))
@@ -208,12 +208,12 @@ impl Inbox {
                 stride: meta.stride.max(1),
                 age: meta.timestamp.map_or(Duration::ZERO, |then| {
                     let age = now.saturating_sub(then);
-                    // The system's clock was changed in between.
+                    // A larger age means that the system's clock was changed in the meantime.
                     if age > MAX_AGE { Duration::ZERO } else { age }
                 }),
             })
     }
 }
 
-/// Maximum plausible time of a datagram in a socket that is served.
+/// Maximum plausible time that a datagram spends in a socket. A larger one is ignored.
 const MAX_AGE: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! Several TCP connections as a candidate of `auto`. They begin with the connection on the TCP
-//! port, which can also become a link of `tcp`.
+//! Several TCP connections as a candidate of `auto`. The first connection is the one on the TCP
+//! port, which can instead become a link of `tcp`.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Candidate for TcpStriped {
     }
 }
 
-/// The first connection of a link.
+/// The connection on the TCP port, before the choice between `tcp` and `tcp-striped`.
 struct FirstConnection(TcpConnection);
 
 #[async_trait]
@@ -75,7 +75,7 @@ impl Connection for FirstConnection {
     }
 }
 
-/// Makes a link of several connections, which begins with the established one.
+/// Makes a link of several connections from the established one, and opens the others.
 async fn stripe(first: TcpConnection, pick: &Pick) -> Result<Link, TransportError> {
     let TcpConnection {
         mut channel,
@@ -119,7 +119,7 @@ async fn open_further(route: Route, connector: Connector) -> Result<Channel, Tra
     Ok(channel)
 }
 
-/// Returns the options in a choice of this transport.
+/// Parses the options in a choice of `tcp-striped`.
 fn picked(pick: &Pick) -> Result<StripedOptions, TransportError> {
     let mut settings = pick.settings(TcpStriped::NAME)?;
     let options = StripedOptions::default().configured(&mut settings)?;
@@ -127,12 +127,12 @@ fn picked(pick: &Pick) -> Result<StripedOptions, TransportError> {
     Ok(options)
 }
 
-/// Handles the connections of a listener until one of them is a link.
+/// Handles the connections of a listener: authenticates each, and reads its choice or join message.
 #[derive(Clone)]
 struct Handler {
     acceptor: Acceptor,
     offer: Arc<Offer>,
-    /// Links that may get further connections.
+    /// The links that further connections may join.
     groups: Groups,
 }
 
@@ -143,7 +143,7 @@ impl Handler {
                 return candidate::accepted(channel, Pick::from(Tcp::NAME))
                     .map(|it| Some(Some(it)));
             }
-            // The peer uses this transport by its name and sends no choice.
+            // The peer uses `tcp-striped` without `auto`, so it sends no choice.
             let context = channel.context().clone();
             let join = Join::read(&mut channel, &context).await?;
             let pick = format!("{}:n={}", TcpStriped::NAME, join.count);
@@ -183,7 +183,8 @@ impl Handler {
         }
     }
 
-    /// Adds a connection to its link. The first one becomes the link.
+    /// Adds a connection to its link. Returns the link for its first connection, and `None` for
+    /// others.
     async fn add(
         &self,
         join: Join,
@@ -199,7 +200,7 @@ impl Handler {
 }
 
 impl ConnectionHandler for Handler {
-    /// `None`: the connection has joined a link, or it ended during the handshake.
+    /// `None` if the connection has joined an existing link, or has ended during the handshake.
     type Handled = Option<AcceptResult>;
 
     const UNSENT_LIMIT: u32 = UNSENT_LIMIT;

@@ -1,9 +1,9 @@
 //! Frames of a striped link.
 //!
-//! A frame is a header and its bytes. The header is the offset of the first byte in the stream (8
-//! bytes) and the length (4 bytes), both little-endian. The offsets on one stripe only increase. A
-//! length of 0 ends the stream at the offset, and is the last frame of its stripe. Every stripe
-//! gets one.
+//! A frame is a header and a payload. The header contains the payload's offset in the stream (8
+//! bytes) and its length (4 bytes), both little-endian. The offsets on one stripe only increase. A
+//! frame of length 0 ends the stream at its offset. It is the last frame of its stripe, and every
+//! stripe ends with one.
 
 use std::io;
 
@@ -11,10 +11,10 @@ use crate::{StreamError, TransportError};
 
 pub(super) const HEADER: usize = 12;
 
-/// Payload that fits into one record of TLS, in bytes.
+/// Payload in bytes of a frame that fills one TLS record.
 pub(super) const RECORD: usize = 16 * 1024 - HEADER;
 
-/// Maximum length of a frame, in bytes.
+/// Maximum payload of a frame, in bytes.
 pub(super) const MAX_FRAME: usize = 64 * 1024;
 
 /// A frame's header.
@@ -32,7 +32,8 @@ impl Header {
         bytes
     }
 
-    /// Decodes a header. Checks the end of the frame in the stream, and its length.
+    /// Decodes a header. Rejects a length above the maximum, and an offset at which the frame's end
+    /// would overflow.
     pub(super) fn decode(bytes: [u8; HEADER]) -> Result<Self, TransportError> {
         let [a, b, c, d, e, f, g, h, i, j, k, l] = bytes;
         let header = Self {

@@ -14,7 +14,7 @@ use crate::{
     tcp::{Channel, adopt},
 };
 
-/// The links of a listener that may get further stripes, shared by its handshakes.
+/// The links of a listener that further stripes may join. All handshakes of the listener share it.
 #[derive(Clone)]
 pub(crate) struct Groups {
     links: Arc<watch::Sender<HashMap<[u8; ID], Group>>>,
@@ -22,19 +22,19 @@ pub(crate) struct Groups {
     patience: Duration,
 }
 
-/// A link that lacks stripes.
+/// A link that does not have all its stripes yet.
 struct Group {
     count: u8,
     peer: Option<Fingerprint>,
     first: Binding,
-    /// One bit per stripe that has joined.
+    /// Bit `i` is set if stripe `i` has joined.
     joined: u32,
     growth: Growth,
     congestion_control: Option<CongestionControl>,
 }
 
 impl Groups {
-    /// Lets each link of this transport grow for this time.
+    /// Makes an empty set. Stripes may join a link for `patience` after its stripe 0.
     pub(crate) fn new(transport: TcpStriped, patience: Duration) -> Self {
         Self {
             links: Arc::default(),
@@ -43,18 +43,18 @@ impl Groups {
         }
     }
 
-    /// Returns whether a link may still get stripes.
+    /// Returns whether further stripes may join any link.
     pub(super) fn is_growing(&self) -> bool {
         !self.links.borrow().is_empty()
     }
 
-    /// Waits until no link may get stripes any more. Cancel-safe.
+    /// Waits until no link can get further stripes. Cancel-safe.
     pub(super) async fn complete(&self) {
-        // It fails when the sender is dropped, which `self` holds.
+        // `wait_for` cannot fail, because `self` holds the sender.
         let _ = self.links.subscribe().wait_for(HashMap::is_empty).await;
     }
 
-    /// Makes a link of stripe 0, or adds another stripe to its link and returns `None`.
+    /// Makes a new link from stripe 0. Adds any other stripe to its link, and returns `None`.
     ///
     /// # Errors
     /// [`HandshakeError::NotTranspute`] if the stripe does not belong to a link of this listener.

@@ -1,8 +1,8 @@
 //! A listening port that also accepts further connections of links that were returned to the user.
 //!
-//! A listener accepts connections while its user waits for a link. The further connections of a
-//! link arrive after that. The user may not be waiting then, or may have dropped the listener. So a
-//! task accepts them while any link can grow.
+//! A listener accepts connections only while its user waits for a link. The further connections of
+//! a link arrive after the user has received the link. The user may then no longer wait, or may
+//! have dropped the listener. So a task accepts connections while any link can grow.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -14,12 +14,12 @@ use crate::{
     tcp::{ConnectionHandler, Port},
 };
 
-/// Maximum number of new links that wait for the user of the listener. Further connections wait in
-/// the kernel.
+/// Maximum number of new links that wait for the user of the listener. At this number, the task
+/// stops, and further connections wait in the kernel.
 const MAX_READY: usize = 16;
 
-/// A port whose links can grow. A connection that is not a new link, such as a further stripe,
-/// yields `None`.
+/// A port whose links can grow. The handler returns `None` for a connection that is not a new link,
+/// such as a further stripe.
 pub(crate) struct GrowingPort<G: ConnectionHandler<Handled = Option<V>>, V> {
     core: Arc<Mutex<Core<G, V>>>,
     local: String,
@@ -29,7 +29,7 @@ struct Core<G: ConnectionHandler<Handled = Option<V>>, V> {
     port: Port<G>,
     groups: Groups,
     ready: VecDeque<Result<V, TransportError>>,
-    /// A task accepts connections while the user does not wait for a link.
+    /// True while a task accepts connections in the background.
     has_task: bool,
 }
 
@@ -72,8 +72,8 @@ where
     }
 }
 
-/// Accepts connections while a link can grow. Between two of them, the user of the listener can
-/// take over.
+/// Accepts connections in the background while a link can grow. It releases the lock after each
+/// connection, so that [`GrowingPort::next`] can accept connections instead.
 async fn accept_further<G: ConnectionHandler<Handled = Option<V>>, V>(
     shared: Arc<Mutex<Core<G, V>>>,
 ) {

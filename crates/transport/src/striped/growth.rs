@@ -1,8 +1,8 @@
 //! Adds stripes to a link in use.
 //!
-//! Each half of a link takes its half of a new stripe from a queue, [`Arrivals`]. Every copy of
-//! [`Growth`] can add to both queues. When the last copy is dropped, the link has all its stripes.
-//! When both halves are dropped, [`Growth::link_ended`] returns.
+//! A link has two queues of new stripes ([`Arrivals`]): one for its reader, and one for its writer.
+//! Every clone of [`Growth`] can add stripes to both queues. When the last clone is dropped, no
+//! more stripes can join. When both halves of the link are dropped, [`Growth::link_ended`] returns.
 
 use std::{
     sync::{
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{LinkReader, LinkWriter, tcp::Channel};
 
-/// Time limit for the end of a direction on a stripe that joins after it.
+/// Time limit for sending the end frame on a stripe that joins after the end of this direction.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// Adds stripes to a link.
@@ -47,15 +47,15 @@ pub(super) struct Stripe<H> {
     pub(super) usage: Arc<Usage>,
 }
 
-/// The stripes that have joined and that a half of the link has not taken yet.
+/// The queue of stripes that have joined, from which one half of the link takes them.
 pub(super) struct Arrivals<H> {
     queue: UnboundedReceiver<Stripe<H>>,
     is_growing: bool,
     _link: watch::Receiver<()>,
 }
 
-/// Records whether a stripe has carried a frame. A stripe without a frame may fail without an
-/// error. Both halves must agree on it.
+/// Records whether a stripe has carried a data frame or has failed. If a stripe fails before its
+/// first data frame, the link ignores the failure. The reader and the writer share this state.
 #[derive(Debug, Default)]
 pub(super) struct Usage(AtomicU8);
 
@@ -64,12 +64,12 @@ const USED: u8 = 1;
 const FAILED: u8 = 2;
 
 impl Usage {
-    /// Records that the stripe carries a frame. Returns `false` if it has failed before.
+    /// Records that the stripe carries a data frame. Returns `false` if it has failed before.
     pub(super) fn begin(&self) -> bool {
         self.change(USED)
     }
 
-    /// Records that the stripe has failed. Returns `false` if it has carried a frame.
+    /// Records that the stripe has failed. Returns `false` if it has carried a data frame before.
     pub(super) fn fail(&self) -> bool {
         self.change(FAILED)
     }
@@ -101,13 +101,13 @@ impl Growth {
         )
     }
 
-    /// Waits until both halves of the link are gone.
+    /// Waits until both halves of the link are dropped.
     pub(super) fn link_ended(&self) -> impl Future<Output = ()> + Send + use<> {
         let link = self.link.clone();
         async move { link.closed().await }
     }
 
-    /// Adds a connection that both ends know to be a stripe.
+    /// Adds a connection as a stripe, after the listener has accepted it.
     pub(super) fn add(&self, number: u8, channel: Channel) {
         self.probe.add(channel.socket().probe());
         let (reader, writer) = channel.into_halves();
@@ -116,7 +116,7 @@ impl Growth {
 
     pub(super) fn add_halves(&self, number: u8, reader: LinkReader, writer: LinkWriter) {
         let usage = Arc::<Usage>::default();
-        // A half of the link that is gone needs no stripe.
+        // Sending fails if that half of the link was dropped. It then needs no stripe.
         let _ = self.readers.send(Stripe {
             number,
             half: reader,
@@ -131,7 +131,7 @@ impl Growth {
 }
 
 impl<H> Stripe<H> {
-    /// Makes a half of stripe 0, which a link needs.
+    /// Wraps a half of stripe 0.
     pub(super) fn first(half: H) -> Self {
         Self {
             number: 0,
@@ -150,8 +150,8 @@ impl<H> Arrivals<H> {
         }
     }
 
-    /// Takes the stripes that have joined. The task is woken when another one joins, and when no
-    /// more can.
+    /// Takes the stripes that have joined since the last call. Wakes the task when another one
+    /// joins, and when no more can join.
     pub(super) fn take(&mut self, cx: &mut Context<'_>) -> Vec<Stripe<H>> {
         let mut taken = Vec::new();
         while self.is_growing {
@@ -164,15 +164,15 @@ impl<H> Arrivals<H> {
         taken
     }
 
-    /// Returns whether more stripes could join at the last [`take`](Self::take).
+    /// Returns whether more stripes can join, as of the last [`take`](Self::take).
     pub(super) fn is_growing(&self) -> bool {
         self.is_growing
     }
 }
 
 impl Arrivals<LinkWriter> {
-    /// Takes the stripes that have joined at the end of this direction. Those that join later send
-    /// the same end in the background.
+    /// Takes the stripes that have joined, at the end of this direction. A background task sends
+    /// the frame `end` on stripes that join later.
     pub(super) fn end(&mut self, end: Header) -> Vec<Stripe<LinkWriter>> {
         let mut taken = Vec::new();
         while let Ok(stripe) = self.queue.try_recv() {
@@ -187,7 +187,7 @@ impl Arrivals<LinkWriter> {
     }
 }
 
-/// Ends each stripe of a queue.
+/// Sends the end frame on each stripe of a queue, and shuts the stripe down.
 async fn end_all(mut stripes: UnboundedReceiver<Stripe<LinkWriter>>, end: [u8; HEADER]) {
     while let Some(Stripe {
         half: mut writer, ..

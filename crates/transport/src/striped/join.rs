@@ -1,4 +1,5 @@
-//! The first message of each connection, by which the listener groups them.
+//! The join message: the first message of each connection. By it, the listener groups the
+//! connections into links.
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -8,16 +9,16 @@
 //! | 1 | maximum number of stripes of the link |
 //! | 32 | tag |
 //!
-//! A link begins with stripe 0, and continues with others as they arrive. The listener answers each
-//! of these with one byte, 0, when it has accepted it. Then both ends know that it belongs to the
-//! link. A failure of the connection before that has no effect on the link.
+//! A link begins with stripe 0. The other stripes join as they arrive. When the listener accepts
+//! another stripe, it answers with one byte, 0. From then on, both ends know that the stripe
+//! belongs to the link. If the connection fails before, the link is not affected.
 //!
 //! The message is inside TLS, in which both ends have proved their identities. The tag is an
 //! HMAC-SHA-256, with a key exported from the TLS session of stripe 0 (RFC 8446, section 7.5), over
-//! the exported value of this stripe's own session and its numbers. Only the holder of both
-//! sessions can compute it. So no connection can be added to the link of other parties, not even by
-//! another trusted peer. In plaintext the tag is zero, and only the id connects the stripes of a
-//! link.
+//! the value exported from this stripe's own session, its number and the maximum number of stripes.
+//! Only the two ends of both sessions can compute the tag. So no other party can add a connection
+//! to a link, not even another trusted peer. In plaintext the tag is zero, and only the id connects
+//! the stripes of a link.
 
 use aws_lc_rs::hmac;
 use tokio::io::AsyncReadExt;
@@ -29,7 +30,7 @@ use crate::{
 };
 
 pub(crate) const MAGIC: [u8; 8] = *b"tpstrip3";
-/// The listener's answer to a further stripe that it has accepted.
+/// The byte by which the listener accepts a stripe other than stripe 0.
 pub(super) const JOINED: u8 = 0;
 
 pub(super) const ID: usize = 16;
@@ -46,12 +47,12 @@ const LABEL: &[u8] = b"EXPORTER-transpute-striped";
 pub(crate) struct Join {
     pub(super) id: [u8; ID],
     pub(crate) index: u8,
-    /// Maximum number of stripes.
+    /// Maximum number of stripes of the link.
     pub(crate) count: u8,
     pub(super) tag: [u8; TAG],
 }
 
-/// The value that a connection's TLS session exports for a link; `None` in plaintext.
+/// The secret that is exported from a connection's TLS session for a link. `None` in plaintext.
 pub(super) struct Binding(Option<Zeroizing<[u8; 32]>>);
 
 impl Binding {
@@ -59,7 +60,8 @@ impl Binding {
         Ok(Self(channel.export(LABEL, id)?))
     }
 
-    /// Returns the tag of the stripe with this session.
+    /// Returns the tag of stripe `index`, whose session is `self`. `first` is the session of stripe
+    /// 0.
     pub(super) fn tag(&self, first: &Self, index: u8, count: u8) -> [u8; TAG] {
         let mut tag = [0; TAG];
         if let Some((key, message)) = self.input(first, index, count) {
@@ -68,11 +70,11 @@ impl Binding {
         tag
     }
 
-    /// Checks the tag of a stripe in constant time.
+    /// Checks the tag of a stripe, in constant time. `first` is the session of stripe 0.
     pub(super) fn verify(&self, first: &Self, join: &Join) -> bool {
         match self.input(first, join.index, join.count) {
             Some((key, message)) => hmac::verify(&key, &message[..], &join.tag).is_ok(),
-            // A listener has either TLS or plaintext connections.
+            // In plaintext, the tag must be zero.
             None => self.0.is_none() && first.0.is_none() && join.tag == [0; TAG],
         }
     }

@@ -1,9 +1,10 @@
 //! Several TCP connections under one link, for paths on which losses hold one connection back.
 //!
-//! A connection that loses a packet slows down alone, and each starts with its own initial window.
-//! The stream is divided into frames, each of which goes to a connection that has room. The
-//! receiving end puts them in order in bounded memory. Each connection has its own TLS handshake,
-//! and all are bound to the session of the first.
+//! When a connection loses a packet, only this connection slows down. Each connection also starts
+//! with its own initial window. The sender divides the stream into frames, and passes each frame to
+//! a connection that has room. The receiver puts the frames in order in bounded memory. Each
+//! connection has its own TLS handshake. All connections are bound to the TLS session of the first
+//! one (`join`).
 //!
 //! A link begins with its first connection and grows. The others join when their handshakes are
 //! complete. The link continues without a connection that is not established in time. A connection
@@ -11,11 +12,11 @@
 //!
 //! # The end
 //!
-//! Each direction ends by itself, at a byte of the stream. The sender sends the position on every
-//! stripe that it knows (and on those that join later when they do). The receiver knows that it has
-//! everything when it has every byte before that position. So it does not matter which stripes the
-//! sender knew. The receiver then waits for the end of the connections that carried frames, and of
-//! stripe 0, and of no others.
+//! Each direction ends independently, at an offset of the stream. The sender sends this offset on
+//! every stripe, and on a stripe that joins later as soon as it joins. The receiver has all data
+//! when it has every byte before the offset. So it does not matter which stripes had joined when
+//! the sender sent the offset. The receiver then waits until stripe 0 and the connections that
+//! carried frames have closed.
 
 #[cfg(unix)]
 mod candidate;
@@ -61,13 +62,13 @@ pub struct TcpStriped {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct StripedOptions {
-    /// Number of connections of a link, from 1 to 32; the connecting side decides. Default: by the
-    /// path, 1 within a LAN (a round-trip time of less than [`PathClass::SAME_LAN_LIMIT`]) and
-    /// [`CONNECTIONS`](Self::CONNECTIONS) beyond it.
+    /// Number of connections of a link, from 1 to 32. Only the connecting side uses it. Default: 1
+    /// if the round-trip time is below [`PathClass::SAME_LAN_LIMIT`], and
+    /// [`CONNECTIONS`](Self::CONNECTIONS) otherwise.
     pub connections: Option<u8>,
-    /// Options of each connection. A listener runs at most [`TcpOptions::max_handshakes`] at once
-    /// (default here: 128). A link continues without connections that have not joined within
-    /// [`TcpOptions::handshake_timeout`].
+    /// Options of each connection. A listener runs at most [`TcpOptions::max_handshakes`]
+    /// handshakes at once (default here: 128). A link continues without connections that have not
+    /// joined within [`TcpOptions::handshake_timeout`].
     pub tcp: TcpOptions,
     /// Maximum number of bytes that the receiving side holds because earlier ones are missing.
     /// Default: 16 MiB.
@@ -88,7 +89,7 @@ impl Default for StripedOptions {
 }
 
 impl StripedOptions {
-    /// Number of connections of a link on a path longer than a LAN.
+    /// Default number of connections of a link on a path beyond the LAN.
     pub const CONNECTIONS: u8 = 8;
 
     /// Returns the number of connections for a path of this round-trip time.
@@ -114,7 +115,7 @@ impl StripedOptions {
     }
 }
 
-/// Maximum number of unsent bytes in the kernel on each connection.
+/// Maximum number of unsent bytes that the kernel holds for each connection.
 const UNSENT_LIMIT: u32 = 64 * 1024;
 
 impl TcpStriped {
@@ -127,7 +128,8 @@ impl TcpStriped {
         Self { options }
     }
 
-    /// Makes a link from its first connection. `front` wraps the reader of that connection.
+    /// Makes a link from its first connection. `front` wraps the reader of this connection, for
+    /// example to check the listener's answer first.
     pub(crate) fn begin(
         &self,
         first: Channel,

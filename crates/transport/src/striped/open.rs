@@ -1,4 +1,5 @@
-//! The connecting end: announces a link on its first connection, and opens the others.
+//! The connecting end of `tcp-striped`: announces a link on its first connection, and opens the
+//! others.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -31,7 +32,7 @@ pub(crate) async fn open(route: Route, connector: Connector) -> Result<Channel, 
     connector.authenticate(socket, context).await
 }
 
-/// Announces a link of `count` connections on its first one.
+/// Announces a link of `count` connections by sending the join message of stripe 0.
 pub(crate) async fn announce(first: &mut Channel, count: u8) -> Result<Announced, TransportError> {
     let count = count.clamp(1, MAX_STRIPES);
     let id: [u8; ID] = rand::random();
@@ -41,8 +42,8 @@ pub(crate) async fn announce(first: &mut Channel, count: u8) -> Result<Announced
         count,
     };
     let join = announced.join(0, announced.first.tag(&announced.first, 0, count));
-    // If the listener has ended the connection, reading returns the reason: for example, it rejects
-    // this end's identity.
+    // Do not fail here: if the listener has ended the connection, the first read of the link
+    // returns the reason, such as a rejection of this end's identity.
     if let Err(error) = send(first, &join).await? {
         tracing::debug!(%error, "the first stripe ended before its link was announced");
     }
@@ -60,8 +61,8 @@ impl Announced {
     }
 
     /// Opens the other connections in the background, and adds each to the link when the listener
-    /// has accepted it. The link continues without those that are not open within the limit. This
-    /// stops when the link is dropped.
+    /// has accepted it. The link continues without connections that are not open within `limit`.
+    /// The background task stops when the link is dropped.
     pub(crate) fn grow<F>(self, growth: &Growth, limit: Duration, open: impl Fn() -> F)
     where
         F: Future<Output = Result<Channel, TransportError>> + Send + 'static,
@@ -92,8 +93,8 @@ impl Announced {
         });
     }
 
-    /// Lets a connection join, and waits until the listener has accepted it. That has no time
-    /// limit, because the listener may use the stripe from the time at which it has accepted it.
+    /// Sends the join message on a connection, and waits until the listener has accepted it. The
+    /// wait has no time limit: the listener may already use a stripe that it has accepted.
     async fn extend(&self, index: u8, mut channel: Channel) -> Result<Channel, TransportError> {
         let own = Binding::of(&channel, &self.id)?;
         let join = self.join(index, own.tag(&self.first, index, self.count));

@@ -1,4 +1,4 @@
-//! The figures of a link, combined from those of its connections.
+//! The path measurements of a link, combined from those of its connections.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -31,8 +31,8 @@ impl PathProbe for StripedProbe {
     }
 }
 
-/// Combines the figures: counts and rates are added, times are averaged, and minima are the
-/// smallest.
+/// Combines the measurements: adds counts and rates, averages times, and takes the smallest of the
+/// minima.
 fn combine(parts: &[PathSample]) -> PathSample {
     let sum = |figure: fn(&PathSample) -> Option<u64>| {
         (parts.iter().map(figure)).try_fold(0u64, |sum, part| Some(sum.saturating_add(part?)))
@@ -57,7 +57,7 @@ fn combine(parts: &[PathSample]) -> PathSample {
                 })
             });
     let delivery_rate = sum(|part| part.delivery_rate);
-    // The sum is the path's limit only if every part is.
+    // The summed rate reaches the path's limit only if no connection is limited by the application.
     let is_app_limited = |part: &PathSample| part.delivery_rate_app_limited != Some(false);
     PathSample {
         rtt: mean(|part| part.rtt),

@@ -1,11 +1,12 @@
 //! The receiving half: puts the frames of all stripes in order, in bounded memory.
 //!
-//! The next bytes of the stream are always at the front of some stripe, because the offsets on a
-//! stripe only increase. Only while that stripe has no data are others read ahead, up to a limit.
-//! Further data stays in the kernel, whose window then closes and blocks the sender.
+//! The next byte of the stream is always the next byte of some stripe, because the offsets on a
+//! stripe only increase. While that stripe has no data, the reader reads ahead from the other
+//! stripes, up to a memory limit. Further data stays in the kernel, whose receive window then
+//! closes and blocks the sender.
 //!
-//! Stripes may join at any time. While more can join, a byte that is on none of them may still
-//! arrive on another one.
+//! Stripes may join at any time. While more stripes can join, a byte that is missing on all known
+//! stripes may still arrive on a new one.
 
 use std::{
     collections::VecDeque,
@@ -23,19 +24,19 @@ use super::{
 };
 use crate::{LinkReader, StreamError, TransportError};
 
-/// Memory of a kept piece in addition to its bytes.
+/// Memory in bytes of a [`Piece`] in addition to its data.
 const PIECE_COST: usize = 64;
 
 pub(super) struct StripedReader {
     lanes: Vec<Lane>,
     arrivals: Arrivals<LinkReader>,
-    /// The stripe on which the next byte is expected.
+    /// Index of the lane that delivered last, where the search for the next byte starts.
     current: usize,
     delivered: u64,
-    /// Bytes read ahead, with the memory of keeping them.
+    /// Memory in bytes of all pieces that were read ahead.
     held: usize,
     most_held: usize,
-    /// The end of the stream, if a stripe has announced it.
+    /// Offset of the end of the stream, if an end frame has arrived.
     end: Option<u64>,
     is_broken: bool,
     scratch: Box<[u8]>,
@@ -45,12 +46,12 @@ struct Lane {
     number: u8,
     reader: LinkReader,
     usage: Arc<Usage>,
-    /// A frame has arrived on it.
+    /// True if a data frame has arrived on this stripe.
     has_carried: bool,
     state: State,
-    /// Offset after the last frame that started.
+    /// Offset of the end of the latest frame whose header has arrived.
     next_offset: u64,
-    /// Pieces that were read ahead, in order.
+    /// Data that was read ahead from this stripe, in the order of the stream.
     ahead: VecDeque<Piece>,
 }
 
@@ -64,9 +65,9 @@ enum State {
         offset: u64,
         left: usize,
     },
-    /// Its last frame has arrived.
+    /// The end frame of the stripe has arrived.
     Ended,
-    /// Its connection has ended too.
+    /// The connection has ended too, or has failed without having carried a data frame.
     Closed,
 }
 
@@ -82,7 +83,7 @@ const NEW_FRAME: State = State::Header {
 };
 
 impl StripedReader {
-    /// Starts with stripe 0. Reads ahead at most about `most_held` bytes.
+    /// Makes a reader that has only stripe 0. It reads ahead at most about `most_held` bytes.
     pub(super) fn new(first: LinkReader, arrivals: Arrivals<LinkReader>, most_held: usize) -> Self {
         Self {
             lanes: vec![Lane::new(Stripe::first(first))],
@@ -113,7 +114,7 @@ impl StripedReader {
             if buf.filled().len() > before || self.is_complete() {
                 return Poll::Ready(Ok(()));
             }
-            // The next byte has not arrived, so all other bytes are for later.
+            // The next byte has not arrived, so read ahead from the other stripes.
             if !self.poll_ahead(cx)? {
                 self.check_gap()?;
                 return Poll::Pending;
@@ -121,9 +122,10 @@ impl StripedReader {
         }
     }
 
-    /// Returns whether every byte was delivered, and every connection that carried a frame has
-    /// ended. A connection that is closed with unread data is reset, and the peer would take that
-    /// for a failure. The other connections may not even know of the end yet.
+    /// Returns whether every byte was delivered, and stripe 0 and every connection that carried a
+    /// data frame have ended. The kernel would reset a connection that is closed with unread data,
+    /// which the peer would report as a failure. Unused connections need not end, because they may
+    /// have joined late.
     fn is_complete(&self) -> bool {
         let is_done = |lane: &Lane| match lane.state {
             State::Closed => true,
@@ -132,8 +134,8 @@ impl StripedReader {
         self.end == Some(self.delivered) && self.lanes.iter().all(is_done)
     }
 
-    /// Returns the next bytes of the stream: those read ahead, or directly from their stripe.
-    /// Pending if there are none.
+    /// Writes the next bytes of the stream to `buf`, either from data read ahead or directly from a
+    /// stripe. Returns `Pending` if the next byte has not arrived.
     fn deliver(
         &mut self,
         cx: &mut Context<'_>,
@@ -168,8 +170,9 @@ impl StripedReader {
         Poll::Pending
     }
 
-    /// Reads headers, and later bytes within the limit, until no stripe has more. Each stripe then
-    /// wakes the task. Returns whether the next byte, or the end, may have arrived.
+    /// Reads headers, and reads ahead within the memory limit, until no stripe has more data. Each
+    /// stripe then wakes the task when data arrives. Returns whether the next byte or the end may
+    /// have arrived.
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Result<bool, TransportError> {
         loop {
             if self.poll_headers(cx)? {
@@ -177,7 +180,7 @@ impl StripedReader {
             }
             let mut has_read = false;
             for lane in &mut self.lanes {
-                // The stripe with the next byte has just been polled for it.
+                // Skip the stripe with the next byte: `deliver` has just polled it.
                 let State::Body { offset, .. } = lane.state else {
                     continue;
                 };
@@ -196,7 +199,8 @@ impl StripedReader {
         }
     }
 
-    /// Reads the available headers, and the ends of stripes.
+    /// Reads the headers and the ends of connections that have arrived. Returns whether the next
+    /// byte or the end may have arrived.
     fn poll_headers(&mut self, cx: &mut Context<'_>) -> Result<bool, TransportError> {
         let mut is_next = false;
         for index in 0..self.lanes.len() {
@@ -212,7 +216,8 @@ impl StripedReader {
         Ok(is_next || self.is_complete())
     }
 
-    /// Checks a header against its stripe and the end of the stream.
+    /// Checks a header against the earlier frames of its stripe and the end of the stream, and
+    /// records it.
     fn check(&mut self, index: usize, header: Header) -> Result<(), TransportError> {
         let lane = &mut self.lanes[index];
         let end = header.offset + u64::from(header.length);
@@ -231,7 +236,8 @@ impl StripedReader {
             self.end = Some(end);
             lane.state = State::Ended;
         } else if !lane.has_carried {
-            // Without this, the failure of a stripe that counts as unused would end the link.
+            // Mark the stripe as used in both directions. Otherwise, the writer could treat its
+            // failure as that of an unused stripe.
             lane.has_carried = true;
             lane.usage.begin();
         }
@@ -241,8 +247,8 @@ impl StripedReader {
         Ok(())
     }
 
-    /// Detects that the next byte will never arrive, because every stripe is past it, or that a
-    /// stripe is behind it.
+    /// Fails if the next byte can never arrive, because every stripe is past it, or if a stripe
+    /// repeats bytes that were delivered before.
     fn check_gap(&self) -> Result<(), TransportError> {
         if self.end == Some(self.delivered) {
             return Ok(());
@@ -284,7 +290,8 @@ impl Lane {
         }
     }
 
-    /// Returns whether it has carried nothing that was needed.
+    /// Returns whether the link can do without this stripe: it is not stripe 0, and has carried no
+    /// data frame.
     fn is_needless(&self) -> bool {
         self.number != 0 && !self.has_carried
     }
@@ -308,7 +315,7 @@ impl Lane {
             *got += rest.filled().len();
             let is_needless = self.number != 0 && !self.has_carried;
             if read.is_err() && is_needless && self.usage.fail() {
-                // Neither direction needs it.
+                // Neither direction has used the stripe, so ignore its failure.
                 self.state = State::Closed;
                 return Poll::Pending;
             }
@@ -322,8 +329,8 @@ impl Lane {
         Poll::Ready(Ok(header))
     }
 
-    /// Waits for the end of a connection whose last frame has arrived. A failure is not an error
-    /// any more.
+    /// Waits for the end of a connection whose end frame has arrived. A failure of the connection
+    /// then counts as its end.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Result<(), TransportError> {
         if !matches!(self.state, State::Ended) {
             return Ok(());
@@ -340,7 +347,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Reads at least a byte from the body of the current frame.
+    /// Reads at least one byte of the current frame's payload.
     fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -362,7 +369,7 @@ impl Lane {
         Poll::Ready(Ok(()))
     }
 
-    /// Keeps bytes for later. Returns the memory that this takes.
+    /// Stores bytes that were read ahead. Returns the memory that they take, in bytes.
     fn keep(&mut self, offset: u64, bytes: &[u8]) -> usize {
         self.ahead.push_back(Piece {
             offset,
@@ -373,7 +380,8 @@ impl Lane {
     }
 }
 
-/// Reads at least a byte. The end of a stripe before its last frame is an error.
+/// Reads at least one byte. Fails if the connection has ended, because its end frame has not
+/// arrived.
 fn poll_some(
     reader: &mut LinkReader,
     cx: &mut Context<'_>,

@@ -1,8 +1,8 @@
 //! The sending half: passes each frame to a stripe that has room.
 //!
-//! A stripe takes the next frame only when the kernel has accepted all of its last one. So a slow
-//! stripe gets less, and at most one frame per stripe is held here. A stripe that has just joined
-//! has room.
+//! A stripe takes its next frame only when the kernel has accepted all of its previous one. So a
+//! slow stripe gets fewer frames, and the writer holds at most one frame per stripe. A stripe that
+//! has just joined has room for a frame.
 
 use std::{
     io,
@@ -19,16 +19,17 @@ use super::{
 };
 use crate::{LinkWriter, StreamError, TransportError};
 
-/// Number of sent bytes up to which frames are at most as long as a record, so that a short message
-/// uses every stripe.
+/// Number of bytes of the stream after which frames grow from [`RECORD`] to [`MAX_FRAME`]. Before,
+/// short frames spread even a short message over all stripes.
 const LONG_AFTER: u64 = 1 << 20;
 
 pub(super) struct StripedWriter {
     lanes: Vec<Lane>,
     arrivals: Arrivals<LinkWriter>,
-    /// The stripe for small messages, which took the last frame.
+    /// Index of the lane that took the last frame. It also takes the next ones, up to one frame
+    /// length in total, so that small messages stay on one stripe.
     current: usize,
-    /// Number of bytes that `current` has taken since.
+    /// Number of bytes that `current` has taken since it became the current lane.
     taken: usize,
     offset: u64,
     is_ending: bool,
@@ -39,19 +40,19 @@ struct Lane {
     number: u8,
     writer: LinkWriter,
     usage: Arc<Usage>,
-    /// It has carried a frame of the stream.
+    /// True if the stripe has carried a data frame.
     has_carried: bool,
-    /// It has ended without having carried a frame.
+    /// True if the stripe has failed without having carried a data frame.
     is_gone: bool,
-    /// A frame with its header, of which `sent` bytes were passed on.
+    /// The current frame with its header. The stripe's writer has accepted its first `sent` bytes.
     frame: Vec<u8>,
     sent: usize,
-    /// Bytes were passed on that may not have reached the kernel.
+    /// True if the stripe's writer has accepted bytes and was not flushed since.
     is_dirty: bool,
 }
 
 impl StripedWriter {
-    /// Starts with stripe 0.
+    /// Makes a writer that has only stripe 0.
     pub(super) fn new(first: LinkWriter, arrivals: Arrivals<LinkWriter>) -> Self {
         Self {
             lanes: vec![Lane::new(Stripe::first(first))],
@@ -82,7 +83,7 @@ impl StripedWriter {
             self.current = (self.current + 1) % count;
             self.taken = 0;
         }
-        // Frames in progress are first, because the peer waits for the oldest bytes.
+        // Send the frames in progress first, because the peer waits for the oldest bytes.
         let mut free = None;
         for step in 0..count {
             let index = (self.current + step) % count;
@@ -101,13 +102,13 @@ impl StripedWriter {
         let length = buf.len().min(limit);
         let header = Header {
             offset: self.offset,
-            // At most `MAX_FRAME`, so it fits.
+            // The cast is exact, because the length is at most `MAX_FRAME`.
             length: length as u32,
         };
         self.lanes[index].load(header, &buf[..length]);
         self.offset += length as u64;
         self.taken += length;
-        // The bytes are accepted, whether they can be sent now or later.
+        // Ignore `Pending`: the lane holds the frame and sends the rest later.
         let _ = self.lanes[index].poll_send(cx)?;
         Poll::Ready(Ok(length))
     }
@@ -151,7 +152,8 @@ impl StripedWriter {
         result
     }
 
-    /// Errors are final: after one, nothing more is sent on any stripe.
+    /// Runs an action unless an earlier one has failed. After an error, nothing more is sent on any
+    /// stripe.
     fn guard<T>(
         &mut self,
         action: impl FnOnce(&mut Self) -> Poll<io::Result<T>>,
@@ -179,7 +181,7 @@ impl Lane {
         }
     }
 
-    /// Takes the stripe for a frame of the stream, if it has not ended.
+    /// Marks the stripe as used by a data frame. Returns `false` if it has failed before.
     fn begin(&mut self) -> bool {
         if !self.has_carried && !self.is_gone {
             self.has_carried = self.usage.begin();
@@ -188,8 +190,8 @@ impl Lane {
         self.has_carried
     }
 
-    /// Ignores the failure of a stripe that has carried nothing, because the peer does not wait for
-    /// its end.
+    /// Ignores the failure of a stripe other than 0 that has carried no data frame, because the
+    /// peer does not wait for its end.
     fn excused(&mut self, result: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
         match result {
             Poll::Ready(Err(_)) if self.number != 0 && !self.has_carried => {
@@ -200,7 +202,7 @@ impl Lane {
         }
     }
 
-    /// Sets the frame of an empty lane.
+    /// Stores the next frame of a lane whose previous frame was sent.
     fn load(&mut self, header: Header, payload: &[u8]) {
         self.frame.clear();
         self.frame.extend_from_slice(&header.encode());
@@ -208,7 +210,7 @@ impl Lane {
         self.sent = 0;
     }
 
-    /// Passes the frame on.
+    /// Passes the rest of the frame to the stripe's writer.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.sent < self.frame.len() {
             let written =
@@ -222,7 +224,7 @@ impl Lane {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes everything to the kernel.
+    /// Passes the rest of the frame to the stripe's writer, and flushes the writer.
     fn poll_clear(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.is_gone {
             return Poll::Ready(Ok(()));
@@ -236,8 +238,8 @@ impl Lane {
     }
 }
 
-/// Ignores that the peer has left, for a stripe on which the end was sent. Only the end of the
-/// connection is then missing.
+/// Converts an error of shutting down to success if the peer has closed the connection. The end
+/// frame was sent before, so the peer has all it needs.
 fn peer_was_faster(shut: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
     match shut {

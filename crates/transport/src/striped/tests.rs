@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{LinkReader, LinkWriter, StreamError, TransportError};
 
-/// Long enough for all possible events to have occurred. Time is paused.
+/// Virtual time after which all possible events have occurred.
 const SETTLED: Duration = Duration::from_secs(1);
 
 fn pipes(count: usize, size: usize) -> (Vec<LinkWriter>, Vec<LinkReader>) {
@@ -46,7 +46,7 @@ fn no_reader() -> LinkReader {
     Box::new(tokio::io::empty())
 }
 
-/// Returns a reader of stripes that have all joined.
+/// Returns a reader of these stripes. No more can join.
 fn reading(readers: Vec<LinkReader>, most_held: usize) -> StripedReader {
     let mut readers = readers.into_iter();
     let first = (readers.next().unwrap(), no_writer());
@@ -57,7 +57,7 @@ fn reading(readers: Vec<LinkReader>, most_held: usize) -> StripedReader {
     reader
 }
 
-/// Returns a writer to stripes that have all joined.
+/// Returns a writer to these stripes. No more can join.
 fn writing(writers: Vec<LinkWriter>) -> StripedWriter {
     let mut writers = writers.into_iter();
     let first = (no_reader(), writers.next().unwrap());
@@ -84,7 +84,7 @@ fn frame(offset: u64, payload: &[u8]) -> Vec<u8> {
     [&Header { offset, length }.encode()[..], payload].concat()
 }
 
-/// Returns a reader of two stripes, and the ends to write to.
+/// Returns the far ends of two stripes, for writing, and their reader.
 fn two() -> (DuplexStream, DuplexStream, StripedReader) {
     let ((a, near), (b, other)) = (duplex(1 << 20), duplex(1 << 20));
     let reader = reading(vec![Box::new(near), Box::new(other)], 1000);
@@ -143,7 +143,7 @@ async fn a_stripe_that_stands_still_holds_the_others_back() {
             },
         }
     }
-    // The pipe, the limit, a frame on each stripe, and not much more.
+    // The pipe, the read-ahead limit, and a few frames.
     let most = (1 << 20) + limit + 4 * MAX_FRAME;
     assert!(taken > 1 << 20 && taken <= most, "{taken}");
 }
@@ -445,7 +445,7 @@ async fn converses(joins: Vec<(u64, u64)>, sizes: [usize; 2], pauses: [u64; 2], 
             let reading = async { reader.read_to_end(&mut got).await.unwrap() };
             tokio::join!(sending, reading);
             assert!(got == theirs, "{} bytes of {}", got.len(), theirs.len());
-            // Leaves as soon as it has everything.
+            // Close the link as soon as all data has arrived.
             drop((reader, writer));
         });
     }

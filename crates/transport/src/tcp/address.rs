@@ -29,8 +29,8 @@ pub(crate) async fn resolve(address: &str) -> Result<Vec<SocketAddr>, TransportE
     Ok(found)
 }
 
-/// Binds a listener to the first address of `host:port` on which `bind` succeeds. An error other
-/// than [`BindError::Listen`] would be the same for every address, so it ends the search.
+/// Binds a listener to the first address of `host:port` on which `bind` succeeds. Stops at an error
+/// other than [`BindError::Listen`], because it would occur for every address.
 pub(crate) async fn bind_first<T, B>(
     address: &str,
     bind: impl Fn(SocketAddr) -> B,
@@ -50,7 +50,7 @@ where
     bound
 }
 
-/// Returns a function that reports an I/O error as a failure to listen on this address.
+/// Returns a function that converts an I/O error to [`BindError::Listen`] with this address.
 pub(crate) fn listen_error(address: impl fmt::Display) -> impl Fn(io::Error) -> TransportError {
     move |source| {
         TransportError::Bind(BindError::Listen {
@@ -63,7 +63,7 @@ pub(crate) fn listen_error(address: impl fmt::Display) -> impl Fn(io::Error) -> 
 /// Checks that a text has the form `host:port`; does not resolve the host.
 ///
 /// # Errors
-/// [`AddressError::InvalidAddress`]
+/// [`AddressError::InvalidAddress`] if it does not.
 pub fn check_address(address: &str) -> Result<(), TransportError> {
     check(address).map_err(|reason| {
         TransportError::Address(AddressError::InvalidAddress {
@@ -73,7 +73,8 @@ pub fn check_address(address: &str) -> Result<(), TransportError> {
     })
 }
 
-/// Finds mistakes that a resolver would report as an unknown host.
+/// Returns the reason why a text is not `host:port`. Without this check, the resolver would report
+/// some mistakes as an unknown host.
 fn check(address: &str) -> Result<(), &'static str> {
     let (host, port) = address
         .rsplit_once(':')
@@ -95,8 +96,8 @@ fn check(address: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Returns the address at which a listener can be reached from this machine. The wildcard address
-/// is replaced by the loopback address.
+/// Returns the address at which a listener can be reached from this machine. Replaces the wildcard
+/// address by the loopback address.
 pub(crate) fn reachable(mut listening: SocketAddr) -> SocketAddr {
     if listening.ip().is_unspecified() {
         listening.set_ip(match listening.ip() {

@@ -1,4 +1,5 @@
-//! The connection on the TCP port of `auto`, and TCP as a candidate. `striped` builds on it.
+//! The connection on the TCP port of `auto`, and TCP as a candidate. The candidate of `striped`
+//! builds on it.
 
 use std::{sync::Arc, time::Instant};
 
@@ -63,7 +64,7 @@ impl Candidate for Tcp {
     }
 }
 
-/// Returns whether a description names this transport.
+/// Returns whether a listener's description, such as `auto (tcp, quic)`, contains this transport.
 fn names(description: &str, transport: &str) -> bool {
     let is_separator = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
     description
@@ -71,7 +72,7 @@ fn names(description: &str, transport: &str) -> bool {
         .any(|word| word == transport)
 }
 
-/// An established connection to the TCP port.
+/// An established connection to the TCP port of a listener.
 pub(crate) struct TcpConnection {
     pub(crate) channel: Channel,
     pub(crate) connector: Connector,
@@ -79,8 +80,8 @@ pub(crate) struct TcpConnection {
 }
 
 impl TcpConnection {
-    /// Opens a connection. Also returns the measurements of the path by the handshakes, and the
-    /// offer.
+    /// Opens and authenticates a connection. Also returns the path measurements of the handshakes
+    /// and the listener's offer.
     pub(crate) async fn open(
         options: TcpOptions,
         to: Target,
@@ -90,7 +91,7 @@ impl TcpConnection {
         let route = Route::find(&to.address, options).await?;
         let began = Instant::now();
         let (socket, context) = route.open(UNSENT_LIMIT).await?;
-        // The kernel excludes the time of a lost SYN.
+        // Prefer the kernel's round-trip time, which excludes the time lost with a SYN.
         let measured = socket.probe().sample().least_rtt();
         updates.answered(measured.unwrap_or_else(|| began.elapsed()));
         let mut channel = connector.authenticate(socket, context).await?;
@@ -99,8 +100,8 @@ impl TcpConnection {
             None => read_offer(&mut channel).await?,
         };
         let mut path = channel.socket().probe().sample();
-        // Without a figure of the kernel: opening the connection took a round trip, with the
-        // resolution of the name.
+        // If the kernel reports no round-trip time, use the time to open the connection as an upper
+        // bound: a round trip and name resolution.
         let connect = channel.info(Tcp::NAME).timings.connect;
         path.min_rtt = path.least_rtt().or(Some(connect));
         let connection = Self {
@@ -112,7 +113,7 @@ impl TcpConnection {
     }
 }
 
-/// Reads the offer that a listener sends in plaintext.
+/// Reads the offer, which a listener sends as the first message in plaintext mode.
 pub(crate) async fn read_offer(channel: &mut Channel) -> Result<Offer, TransportError> {
     let context = channel.context().clone();
     let read = Offer::read(channel);
@@ -138,7 +139,7 @@ impl Connection for TcpConnection {
     }
 }
 
-/// Returns the congestion control in a choice of this transport.
+/// Parses the congestion control in a choice of `tcp`.
 fn congestion_control(pick: &Pick) -> Result<Option<CongestionControl>, TransportError> {
     let mut settings = pick.settings(Tcp::NAME)?;
     let options = TcpOptions::default().configured(&mut settings)?;
@@ -146,7 +147,8 @@ fn congestion_control(pick: &Pick) -> Result<Option<CongestionControl>, Transpor
     Ok(options.congestion_control)
 }
 
-/// Makes the acceptor of the TCP port, for those of these transports that are offered.
+/// Makes the acceptor of the TCP port. By ALPN, it accepts `auto` and those of `names` that are
+/// offered.
 pub(crate) fn acceptor(place: &Place, names: &[&'static str]) -> Result<Acceptor, TransportError> {
     let offered = names
         .iter()
@@ -156,8 +158,9 @@ pub(crate) fn acceptor(place: &Place, names: &[&'static str]) -> Result<Acceptor
     Acceptor::new(&place.security, &names, place.offer.describe())
 }
 
-/// Authenticates a connection, and has it handled within the time of a handshake. `None` if the
-/// connection ended during the handshake, like one that loses the race early.
+/// Authenticates a connection, and calls `handle` with the time limit of a handshake. Returns
+/// `None` if the connection ended during the handshake, for example because another one won the
+/// race.
 pub(crate) async fn authenticate_and_handle<T, F>(
     acceptor: &Acceptor,
     socket: Socket,
@@ -186,7 +189,7 @@ where
     result
 }
 
-/// Returns whether the peer uses `auto`, and sends a choice.
+/// Returns whether the peer uses `auto` and will send a choice.
 pub(crate) fn is_choosing(channel: &Channel) -> bool {
     channel.transport().is_none_or(|name| name == NAME)
 }
@@ -206,19 +209,19 @@ pub(crate) async fn hear(
     message::hear(&mut reader, &mut writer, allows, join).await
 }
 
-/// Returns whether a choice is of this transport.
+/// Returns whether a choice is a valid choice of `tcp`, and `tcp` is offered.
 pub(crate) fn allows(offer: &Offer, pick: &Pick) -> bool {
     pick.transport() == Tcp::NAME && offer.allows(Tcp::NAME) && congestion_control(pick).is_ok()
 }
 
-/// Makes a connection the chosen link.
+/// Converts a connection to the chosen link.
 pub(crate) fn accepted(channel: Channel, pick: Pick) -> Result<Accepted, TransportError> {
     adopt(&channel, congestion_control(&pick)?);
     let link = channel.into_bare().link();
     Ok(Accepted { link, pick })
 }
 
-/// Handles the connections of a listener.
+/// Handles the connections of a listener: authenticates each, and reads its choice.
 #[derive(Clone)]
 struct Handler {
     acceptor: Acceptor,

@@ -1,9 +1,9 @@
-//! The check that the kernel's buffers are large enough for a path.
+//! Checks that the kernel's maximum socket buffers are large enough for a path.
 //!
-//! Autotuning grows a connection's buffers to the third figures of `net.ipv4.tcp_wmem` and
-//! `tcp_rmem`. TCP needs about two bandwidth-delay products: one in flight, and one to continue
-//! while a loss is repaired. The kernel also counts its own bookkeeping against them. So a
-//! connection at its limit carries about half of it in a round trip.
+//! Autotuning enlarges a connection's buffers up to the third value of `net.ipv4.tcp_wmem` and
+//! `net.ipv4.tcp_rmem`. TCP needs about two bandwidth-delay products of buffer: one for the data in
+//! flight, and one to continue while a loss is repaired. The kernel's bookkeeping also takes buffer
+//! space. So a connection with the maximum buffer carries about half of this size per round trip.
 
 use std::{
     sync::{
@@ -17,15 +17,15 @@ use transpute_units::Bandwidth;
 
 use crate::PathSample;
 
-/// Compares the bytes in flight of one connection with the limits, and warns once per process and
-/// direction.
+/// Compares the rate of one connection with the maximum buffers, and warns once per process and
+/// direction if they are too small.
 pub(super) struct Check {
     last: Option<(Instant, u64)>,
 }
 
 struct Ceiling {
     sysctl: &'static str,
-    /// The limit in bytes; `None` if the system does not report it.
+    /// Maximum buffer size in bytes. `None` if the system does not report it.
     most: Option<u64>,
     is_told: AtomicBool,
 }
@@ -48,7 +48,8 @@ impl Check {
         Self { last: None }
     }
 
-    /// Checks the figures of a connection, at most twice a second.
+    /// Checks the buffers against the path measurements of a connection. The watchdog calls this at
+    /// most twice a second.
     pub(super) fn look_at(&mut self, path: &PathSample, now: Instant) {
         let Some(rtt) = path.min_rtt else { return };
         let [send, receive] = ceilings();
@@ -60,7 +61,7 @@ impl Check {
         }
     }
 
-    /// Returns the received bytes per second since the last check.
+    /// Returns the number of bytes received per second since the last check.
     fn receive_rate(&mut self, path: &PathSample, now: Instant) -> Option<u64> {
         let received = path.wire_bytes_received?;
         let (since, before) = self.last.replace((now, received))?;
@@ -90,7 +91,8 @@ impl Ceiling {
     }
 }
 
-/// Returns the two bandwidth-delay products that a path needs, if they exceed the limit.
+/// Returns the needed buffer (two bandwidth-delay products) in bytes, if it exceeds `most`. `rate`
+/// is in bytes per second.
 fn shortfall(rate: u64, rtt: Duration, most: u64) -> Option<u64> {
     let needed = (2 * u128::from(rate)).saturating_mul(rtt.as_micros()) / 1_000_000;
     let needed = u64::try_from(needed).unwrap_or(u64::MAX);

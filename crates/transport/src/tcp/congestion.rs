@@ -9,15 +9,15 @@ use crate::{TransportError, UnsupportedError};
 
 /// The name of a congestion control of the kernel, such as `cubic`, `bbr` or `reno`.
 ///
-/// Which ones exist depends on the kernel and its modules; connecting and listening fail with
-/// [`UnsupportedError::CongestionControl`] where one does not.
+/// The kernel and its modules determine which names are valid. Connecting and listening with
+/// another name fail with [`UnsupportedError::CongestionControl`].
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub struct CongestionControl {
-    /// Padded with zeros, as in the kernel.
+    /// The name, padded with zeros as in the kernel.
     name: [u8; MAX_NAME + 1],
 }
 
-/// `TCP_CA_NAME_MAX` of linux/tcp.h without the final zero.
+/// Maximum length of a name in bytes: `TCP_CA_NAME_MAX` of linux/tcp.h without the final zero.
 const MAX_NAME: usize = 15;
 
 impl CongestionControl {
@@ -25,12 +25,12 @@ impl CongestionControl {
     #[must_use]
     pub fn name(&self) -> &str {
         let length = self.name.iter().take_while(|&&byte| byte != 0).count();
-        // Parsing has accepted ASCII only.
+        // This never fails, because parsing accepts only ASCII.
         str::from_utf8(&self.name[..length]).unwrap_or_default()
     }
 
-    /// Returns the congestion controls that this process may set. A privileged process may set more
-    /// than the system allows to all users.
+    /// Returns the congestion controls that this process may set. A privileged process may set
+    /// controls that other processes may not.
     #[must_use]
     pub fn usable() -> Vec<Self> {
         let Ok(socket) = new_socket(SocketAddr::from(([0, 0, 0, 0], 0))) else {
@@ -70,7 +70,7 @@ impl fmt::Display for CongestionControl {
     }
 }
 
-/// The text cannot be the name of a congestion control.
+/// The error of a text that cannot be the name of a congestion control.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("expected the name of a congestion control, such as cubic, bbr or reno")]
 pub struct InvalidCongestionControl;
@@ -80,7 +80,7 @@ fn sysctl(name: &str) -> String {
         .map_or_else(|_| "(cannot be read)".into(), |text| text.trim().to_owned())
 }
 
-/// Makes a socket that can connect to, or listen on, the address.
+/// Makes a TCP socket of the address's family (IPv4 or IPv6).
 pub(super) fn new_socket(address: SocketAddr) -> io::Result<TcpSocket> {
     match address {
         SocketAddr::V4(_) => TcpSocket::new_v4(),
@@ -89,8 +89,8 @@ pub(super) fn new_socket(address: SocketAddr) -> io::Result<TcpSocket> {
 }
 
 /// The default congestion control of a connection within one machine, where there is no congestion.
-/// Paced ones such as bbr need a timer and a wake-up every few packets, which costs a third of the
-/// rate of a session.
+/// With pacing, as in bbr, the kernel needs a timer and a wake-up every few packets, which costs a
+/// third of the throughput.
 const AT_HOME: &str = "cubic";
 
 /// Sets the requested congestion control of a socket, before it connects or listens.

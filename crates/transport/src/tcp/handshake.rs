@@ -36,16 +36,17 @@ pub(crate) struct Context<A = SocketAddr> {
 
 /// A stream that a handshake authenticates. Clones are handles to the same stream.
 pub(crate) trait Carrier: AsyncRead + AsyncWrite + Clone + Send + Unpin + 'static {
-    /// The address of an end.
+    /// The type of the addresses of the two ends.
     type Address: Clone + ToString + Send + Sync + Unpin;
 
-    /// Returns the meaning of a failed TLS handshake, by the first bytes that the peer sent.
+    /// Converts the error of a failed TLS handshake, taking into account the first bytes that the
+    /// peer sent.
     fn explain(&self, error: io::Error) -> TransportError;
 
-    /// Starts to watch for a vanished peer.
+    /// Starts the detection of a vanished peer.
     fn watch(&self);
 
-    /// Ends a failed handshake such that the peer can read the alert.
+    /// Closes the stream after a failed handshake, slowly enough that the peer can read the alert.
     fn close_politely(self) -> impl Future<Output = ()> + Send;
 }
 
@@ -83,11 +84,11 @@ pub(crate) enum Acceptor {
 #[derive(Clone)]
 pub(crate) struct Names {
     pinning: Pinning,
-    /// The user's name of the transport, for messages: `tcp`, or `auto (tcp, quic)`.
+    /// The description of this side's transports in error messages: `tcp`, or `auto (tcp, quic)`.
     ours: String,
 }
 
-/// Authentication of the peer in the TLS handshake, or none.
+/// The rule for accepting the peer's key in the TLS handshake: only pinned keys, or any key.
 #[derive(Clone, Copy)]
 pub(crate) enum Pinning {
     Pinned,
@@ -105,10 +106,10 @@ pub(crate) struct Channel<S: Carrier = Socket> {
     handshake: Duration,
 }
 
-/// The bytes of a connection, after the handshake.
+/// The byte stream of a connection after the handshake.
 enum Stream<S> {
     Tls(Box<TlsStream<ReadAhead<S>>>),
-    /// The peer's preamble may not be checked yet.
+    /// Plaintext halves. On the connecting side, they check the peer's preamble at the first read.
     Plaintext(CheckedReader<S>, CheckedWriter<S, S>),
 }
 
@@ -207,7 +208,7 @@ impl Acceptor {
         Ok(Self::Tls(config.into(), Names { pinning, ours }))
     }
 
-    /// Authenticates a connecting peer. A rejected peer receives the reason.
+    /// Authenticates a connecting peer. A rejected peer receives the reason for the rejection.
     pub(crate) async fn authenticate<S: Carrier>(
         &self,
         socket: S,
@@ -264,7 +265,7 @@ impl Acceptor {
     }
 }
 
-/// The identity of the peer that the handshake established.
+/// The peer's identity as established by the handshake.
 enum Trust {
     Peer {
         fingerprint: Fingerprint,
@@ -276,8 +277,8 @@ enum Trust {
 }
 
 impl Names {
-    /// Checks the result of a handshake. If the two sides have no common transport, each receives
-    /// the names of the other's.
+    /// Checks the result of a handshake. If the two sides have no common transport, they exchange
+    /// the names of their transports.
     async fn check<S: Carrier>(
         &self,
         mut stream: TlsStream<ReadAhead<S>>,
@@ -408,7 +409,7 @@ impl<S: Carrier> Channel<S> {
         matches!(self.stream, Stream::Tls(_))
     }
 
-    /// Makes a link of the transport of this name.
+    /// Converts the connection to a link of the transport of this name.
     pub(crate) fn into_link_of(
         self,
         transport: &'static str,
@@ -426,7 +427,7 @@ impl<S: Carrier> Channel<S> {
 }
 
 impl Channel {
-    /// Makes a future link of this one connection.
+    /// Converts this connection to the parts of a future link.
     pub(crate) fn into_bare(self) -> LinkHalves<LinkReader, LinkWriter> {
         let (info, probe) = (self.info(super::Tcp::NAME), self.socket.probe());
         let (reader, writer) = self.into_halves();
@@ -448,7 +449,7 @@ impl Channel {
         }
     }
 
-    /// Makes a link of this one connection.
+    /// Converts this connection to a link of `tcp`.
     pub(super) fn into_link(self) -> Link {
         let probe = self.socket.probe();
         self.into_link_of(super::Tcp::NAME, Some(probe))

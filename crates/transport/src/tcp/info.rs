@@ -1,4 +1,4 @@
-//! The kernel's figures of a TCP connection (`TCP_INFO`, Linux).
+//! The kernel's statistics of a TCP connection (`TCP_INFO`, Linux).
 
 use std::time::Duration;
 
@@ -6,10 +6,12 @@ use tokio::net::TcpStream;
 
 use crate::{PathSample, SendTimes};
 
-/// The used fields of `struct tcp_info`. Fields that the running kernel lacks are `None`.
+/// The fields of the kernel's `struct tcp_info` that this crate uses. Fields that the running
+/// kernel does not have are `None`.
 ///
-/// The struct of linux/tcp.h only grows at its end. It is read by offset, because C libraries
-/// declare it in different lengths and the kernel returns how much it filled.
+/// The struct of linux/tcp.h only grows at its end. The fields are read by offset, because C
+/// libraries declare the struct in different lengths, and the kernel returns how many bytes it has
+/// filled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TcpInfo {
     pub(super) unacked: Option<u32>,
@@ -23,18 +25,19 @@ pub(super) struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Reads the figures of a connection. All are `None` on systems without `TCP_INFO`.
+    /// Reads the fields for a connection. All are `None` on systems without `TCP_INFO`.
     pub(super) fn of(stream: &TcpStream) -> Self {
         let mut buffer = [0; 512];
         Self::parse(read(stream, &mut buffer))
     }
 
-    /// Returns whether the peer's system has received everything, if the kernel reports it.
+    /// Returns whether the peer's system has acknowledged all data, if the kernel reports it.
     pub(super) fn is_acknowledged(&self) -> Option<bool> {
         Some(self.unacked? == 0 && self.not_sent.unwrap_or(0) == 0)
     }
 
-    /// Returns the time of the sender by cause, if the kernel reports it.
+    /// Returns the sender's busy time and the time for which each cause blocked it, if the kernel
+    /// reports them. `elapsed` is the age of the link.
     pub(super) fn send_times(&self, elapsed: Duration) -> Option<SendTimes> {
         Some(SendTimes {
             elapsed,
@@ -52,7 +55,7 @@ impl TcpInfo {
         };
         let segment = u32_at(info, 16).map(u64::from);
         let congestion_window = u32_at(info, 80).map(u64::from);
-        // The initial value of min_rtt in the kernel has all bits set.
+        // Before the first measurement, the kernel's min_rtt has all bits set.
         let min_rtt = u32_at(info, 148).filter(|&value| value != 0 && value != u32::MAX);
         let delivery_rate = u64_at(info, 160).filter(|&value| value != 0);
         let mut path = PathSample::default();
@@ -111,7 +114,7 @@ fn u64_at(info: &[u8], offset: usize) -> Option<u64> {
 fn read<'a>(stream: &TcpStream, buffer: &'a mut [u8; 512]) -> &'a [u8] {
     use std::os::fd::AsRawFd;
 
-    // 512 fits every socklen_t.
+    // The cast is exact: 512 fits into every socklen_t.
     let mut length = buffer.len() as libc::socklen_t;
     // SAFETY: the descriptor is open for as long as `stream` is borrowed; `buffer` is writable for
     // `length` bytes, and the kernel writes no more than that; `length` is a valid socklen_t to
@@ -167,7 +170,8 @@ mod tests {
         let full = [1; 256];
         let all = TcpInfo::parse(&full);
         assert!(all.path.wire_bytes_sent.is_some() && all.send_window.is_some());
-        // Linux 4.9 ended before bytes_sent; 2.6 ended after total_retrans.
+        // The struct of Linux 4.9 ends before bytes_sent. That of Linux 2.6 ends after
+        // total_retrans.
         let old = TcpInfo::parse(&full[..192]);
         assert_eq!(old.path.wire_bytes_sent, None);
         assert_eq!(old.path.min_rtt, all.path.min_rtt);

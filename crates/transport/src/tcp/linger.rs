@@ -1,9 +1,9 @@
-//! The remaining data of a link that was dropped right after its shutdown.
+//! Delivery of the remaining data of a link that was dropped right after its shutdown.
 //!
-//! A system that receives data for a closed connection answers with a reset, and discards data that
-//! it has not sent. The peer may well send something then, for example its own end. So a connection
-//! whose sending direction was completed is kept until the peer has everything, and received data
-//! is discarded.
+//! If the kernel receives data for a closed connection, it sends a reset and discards unsent data.
+//! The peer may still send data at that time. So a connection whose sending direction was shut down
+//! stays open in the background until the peer has received all data. Data received meanwhile is
+//! discarded.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,17 +11,17 @@ use tokio::{net::TcpStream, runtime::Handle, time::Instant};
 
 use super::info::TcpInfo;
 
-/// Maximum time without progress.
+/// Maximum time without new acknowledgements from the peer.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum time in total.
+/// Maximum total time for which a connection lingers.
 const MAX_LINGER: Duration = Duration::from_secs(60);
 
 /// The first and the longest interval between checks of the peer's acknowledgements.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
-/// Keeps a connection whose sending direction was completed as long as necessary, in the
-/// background. Without a runtime, the connection closes at once.
+/// Keeps a connection open in the background until the peer has received all data. Its sending
+/// direction must be shut down. Without a Tokio runtime, the connection closes at once.
 pub(super) fn linger(stream: &Arc<TcpStream>) {
     if is_done(&TcpInfo::of(stream)) {
         return;
@@ -34,8 +34,8 @@ pub(super) fn linger(stream: &Arc<TcpStream>) {
     }
 }
 
-/// Returns whether the peer has everything. Systems other than Linux do not report it, so there the
-/// peer's end is awaited.
+/// Returns whether the peer has acknowledged all data. Only Linux reports this. On other systems,
+/// [`linger`] waits until the peer closes the connection.
 fn is_done(info: &TcpInfo) -> bool {
     info.is_acknowledged() == Some(true)
 }
@@ -47,7 +47,7 @@ async fn outlast(stream: &TcpStream) {
     loop {
         match tokio::time::timeout(pause, stream.readable()).await {
             Ok(Ok(())) => match stream.try_read(&mut scratch) {
-                // The peer has finished too. The system completes the close.
+                // The peer has shut down its direction too, so the kernel can complete the close.
                 Ok(0) => return,
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}

@@ -1,8 +1,8 @@
 //! The listening end, robust against many unauthenticated peers.
 //!
-//! Handshakes run in their own tasks, in bounded number, each with a deadline and bounded buffers.
-//! Sockets are accepted from the kernel only while the user waits in `accept`. Until then they
-//! queue in the kernel.
+//! Each handshake runs in its own task, with a deadline and bounded buffers. Their number is
+//! limited. The listener accepts sockets from the kernel only while the user waits in `accept`.
+//! Until then, they wait in the kernel's queue.
 
 use std::{
     io,
@@ -27,13 +27,13 @@ use crate::{
 
 /// Authenticates the connections of a listener.
 pub(crate) trait ConnectionHandler: Clone + Send + 'static {
-    /// The result of a connection.
+    /// The type of the result, such as a link.
     type Handled: Send + 'static;
 
-    /// Maximum number of unsent bytes in the kernel on each connection.
+    /// Maximum number of unsent bytes that the kernel holds for each connection.
     const UNSENT_LIMIT: u32;
 
-    /// Authenticates a connecting peer.
+    /// Authenticates a connecting peer, and returns the result.
     fn handle_connection(
         self,
         socket: Socket,
@@ -41,7 +41,7 @@ pub(crate) trait ConnectionHandler: Clone + Send + 'static {
     ) -> impl Future<Output = Result<Self::Handled, TransportError>> + Send;
 }
 
-/// A listening port.
+/// A listening TCP port, with its handshakes.
 pub(crate) struct Port<G: ConnectionHandler> {
     listener: TcpListener,
     local: SocketAddr,
@@ -57,7 +57,7 @@ struct Outcome<T> {
     result: Result<T, TransportError>,
 }
 
-/// Pause of the listener after the system has no descriptor or memory for another connection.
+/// Time without accepting, after the system had no descriptor or no memory for another connection.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(250);
 
 impl ConnectionHandler for Acceptor {
@@ -196,7 +196,7 @@ fn listen(
 ) -> Result<TcpListener, TransportError> {
     const BACKLOG: u32 = 1024;
     let socket = congestion::new_socket(address).map_err(&error)?;
-    // On Windows this would let other processes listen on the same port.
+    // Not on Windows, where this option would let other processes listen on the same port.
     #[cfg(unix)]
     socket.set_reuseaddr(true).map_err(&error)?;
     congestion::prepare((&socket).into(), congestion_control, address)?;
@@ -218,8 +218,8 @@ fn is_exhaustion(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::OutOfMemory
 }
 
-/// Returns whether an error concerns one connection. Linux reports network errors of a connection
-/// that is not accepted yet as errors of `accept` (accept(2)).
+/// Returns whether an error of `accept` concerns only one connection, and not the listener. On
+/// Linux, `accept` reports network errors of the connection that it would return (accept(2)).
 #[cfg(unix)]
 fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(

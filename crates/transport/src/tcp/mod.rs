@@ -1,6 +1,6 @@
-//! TCP: works everywhere, and is the baseline for the other transports.
+//! The TCP transport. It works on every network, and is the baseline for the other transports.
 //!
-//! Sockets are set up for a protocol that streams megabytes and then waits for one small answer: no
+//! The socket options suit a protocol that streams megabytes and then waits for a small answer: no
 //! Nagle delay, few unsent bytes in the kernel, autotuned buffers, and detection of a vanished peer
 //! within 10 seconds, also when idle. Links use TLS 1.3 with pinned keys, or plaintext if both
 //! sides request it.
@@ -52,19 +52,20 @@ pub struct Tcp {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct TcpOptions {
-    /// Time to resolve the name and to open the connection, over all addresses of the host
+    /// Time limit for resolving the name and opening the connection, over all addresses of the host
     /// together. Default: 10 s.
     pub connect_timeout: Duration,
-    /// Time to authenticate, on either side. Default: 5 s. A TLS handshake takes one round trip
-    /// after connecting, and a lost packet of it costs another second.
+    /// Time limit of the handshake, on either side. Default: 5 s. A TLS handshake takes one round
+    /// trip after connecting, and each lost packet may cost another second.
     pub handshake_timeout: Duration,
-    /// Maximum number of concurrent handshakes of a listener. One more drops the oldest of the
-    /// address that has most of them. Each takes a socket and at most about 100 KiB. Default: 64.
+    /// Maximum number of concurrent handshakes of a listener. A further one drops the oldest
+    /// handshake of the network that has most of them. Each uses a socket and at most about 100 KiB
+    /// of memory. Default: 64.
     pub max_handshakes: usize,
     /// The congestion control of every connection, from its first segment on. Default: the system's
     /// (`net.ipv4.tcp_congestion_control`); cubic between loopback addresses. Linux only.
     pub congestion_control: Option<CongestionControl>,
-    /// Time after which a silent or unreachable peer counts as vanished. Tests shorten it.
+    /// Time without an answer after which the peer is considered vanished. Only tests change it.
     pub(crate) peer_timeout: Duration,
 }
 
@@ -80,11 +81,12 @@ impl Default for TcpOptions {
     }
 }
 
-/// Maximum number of unsent bytes in the kernel: enough to keep the path busy between two polls,
-/// and few enough that a control message is not delayed by megabytes of tables.
+/// Maximum number of unsent bytes in the kernel. They keep the path busy between two polls, and are
+/// few enough that a control message does not wait behind megabytes of tables.
 pub(crate) const UNSENT_LIMIT: u32 = 128 * 1024;
 
-/// Sets the congestion control that the peer picked, if this system has it.
+/// Sets the congestion control that the peer has chosen. Only logs an error, for example if this
+/// system does not have it.
 pub(crate) fn adopt(channel: &Channel, control: Option<CongestionControl>) {
     if let Some(name) = control
         && let Err(error) = channel.socket().set_congestion_control(name)
@@ -155,7 +157,8 @@ impl Transport for Tcp {
 }
 
 impl TcpOptions {
-    /// Returns the profile of one connection with TLS: a round trip for each of the two handshakes.
+    /// Returns the profile of one connection: one round trip for the TCP handshake, and one for
+    /// TLS.
     pub(crate) fn profile(&self) -> Profile {
         Profile {
             throughput: Throughput::Kernel(self.congestion_control),
@@ -163,7 +166,7 @@ impl TcpOptions {
         }
     }
 
-    /// Applies the settings that concern each connection.
+    /// Applies the settings of one connection, which `tcp-striped` has too.
     pub(crate) fn configured(self, settings: &mut Settings) -> Result<Self, TransportError> {
         let congestion_control = settings.take("cc", |name| {
             name.parse().map_err(|error| format!("{error}"))
@@ -203,7 +206,7 @@ impl Route {
         })
     }
 
-    /// Returns the route to the other end of a connection, for more connections.
+    /// Returns the route to the address of an existing peer, to open further connections.
     pub(crate) fn to(peer: SocketAddr, options: TcpOptions) -> Self {
         Self {
             address: peer.to_string(),
@@ -236,8 +239,8 @@ impl Route {
         Ok((socket, context))
     }
 
-    /// Tries the addresses of the host in turn. Each gets its share of the remaining time. Also
-    /// returns the number of SYNs that were lost.
+    /// Connects to the first address of the host that answers. Divides the remaining time equally
+    /// among the remaining addresses. Also returns the number of SYNs that were lost.
     async fn connect(&self) -> Result<(TcpStream, SocketAddr, u64), TransportError> {
         let deadline = self.started + self.options.connect_timeout;
         let mut last_error = None;
@@ -256,7 +259,7 @@ impl Route {
             match tokio::time::timeout(left / untried, attempt).await {
                 Ok(Ok((stream, lost))) => return Ok((stream, candidate, lost)),
                 Ok(Err(source)) => {
-                    // Another address would not help.
+                    // Such an error would occur for every address.
                     let source = match source.downcast::<TransportError>() {
                         Ok(error) => return Err(error),
                         Err(source) => source,

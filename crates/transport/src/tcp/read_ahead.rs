@@ -1,4 +1,4 @@
-//! A reader that reads more from a socket than is requested.
+//! A buffered reader, which reduces the number of system calls for TLS.
 
 use std::{
     io,
@@ -9,21 +9,21 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Bytes of one read: several TLS records, which are up to 16 KiB each.
+/// Size of one read in bytes. It holds several TLS records of up to 16 KiB each.
 const CAPACITY: usize = 128 << 10;
 
-/// A stream whose user reads little at a time, as the TLS library does (4 KiB), and gets it from a
-/// larger read. Writes pass through.
+/// A stream that serves small reads from a larger buffer. The TLS library reads only 4 KiB at a
+/// time. Writes pass through unchanged.
 pub(crate) struct ReadAhead<S> {
     inner: S,
-    /// Empty until reading ahead starts.
+    /// The read buffer. Empty until [`start`](Self::start) is called.
     buffer: Box<[u8]>,
-    /// The part of the buffer that was read and not returned yet.
+    /// The part of the buffer with data that was not returned yet.
     waiting: Range<usize>,
 }
 
 impl<S> ReadAhead<S> {
-    /// Takes a stream, without reading ahead: an unauthenticated peer gets no buffer.
+    /// Wraps a stream without a buffer, so that an unauthenticated peer costs no memory for one.
     pub(crate) fn new(inner: S) -> Self {
         Self {
             inner,
@@ -32,7 +32,7 @@ impl<S> ReadAhead<S> {
         }
     }
 
-    /// Reads ahead from now on.
+    /// Allocates the buffer. From now on, reads go through it.
     pub(crate) fn start(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = vec![0; CAPACITY].into();

@@ -1,17 +1,19 @@
 //! Retries of a lost SYN in less than a second.
 //!
-//! A kernel without knowledge of a path retransmits its SYN after one second (RFC 6298). Random
-//! loss is more frequent than a path that slow. So a second connection is attempted after a quarter
-//! of that, as RFC 8305 does for another address. The one that is established first is kept. The
-//! other is closed during its attempt, so the listener does not see it.
+//! A kernel without knowledge of a path retransmits its SYN after one second (RFC 6298). A lost SYN
+//! is more likely than a path that slow. So a second connection is attempted after 250 ms, the
+//! delay that RFC 8305 uses between attempts to different addresses. The connection that is
+//! established first is kept. The other one is closed during its attempt, so the listener does not
+//! see it.
 
 use std::{future::Future, pin::pin, time::Duration};
 
 /// Time without an answer after which a second connection is attempted (RFC 8305, section 8).
 pub(super) const SYN_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Opens a connection with `begin`, which is called a second time if the first attempt takes longer
-/// than `doubt`. Also returns the number of attempts that failed before.
+/// Opens a connection with `begin`. Calls it a second time if the first attempt is not complete
+/// when `doubt` completes, and returns the first success. Also returns the number of SYNs assumed
+/// lost: 1 if the second attempt succeeded, otherwise 0.
 ///
 /// # Errors
 /// The error of the first attempt.
@@ -43,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// The outcome of an attempt after a number of milliseconds.
+    /// The duration of an attempt in milliseconds, and its outcome.
     type Outcome = (u64, Result<(), io::ErrorKind>);
 
     /// Returns the number of the successful attempt, the number of failed ones, and the time in
@@ -75,7 +77,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_first_answer_counts() {
-        // A long path.
+        // On a slow path, the first attempt succeeds.
         let (opened, after, _) = run(&[(600, Ok(())), (600, Ok(()))]).await;
         assert_eq!((opened.unwrap(), after), ((0, 0), 600));
         // The first SYN was lost, and the kernel retransmitted it.

@@ -1,28 +1,28 @@
-//! Retransmission timers: sooner for a lost segment, and more often on a silent path.
+//! Shorter retransmission timers of the kernel, for lost segments and for paths with outages.
 //!
-//! Linux waits a round trip and 200 ms before it retransmits a segment whose loss no later segment
-//! shows, because receivers may delay their acknowledgement by as much. A handshake consists of
-//! such segments. Two parties that both acknowledge sooner can retransmit sooner, as QUIC does (RFC
-//! 9002, section 6.2.1, with 25 ms of delay).
+//! If no later segment reveals the loss of a segment, Linux retransmits it after a round trip plus
+//! 200 ms, because receivers may delay their acknowledgements by as much. This concerns all
+//! segments of a handshake. If both parties acknowledge sooner, they can retransmit sooner, as in
+//! QUIC (RFC 9002, section 6.2.1, with a delay of 25 ms).
 //!
-//! Linux then doubles the time between its attempts, and makes none at the end of
-//! `TCP_USER_TIMEOUT`. With attempts after 0.3, 0.8, 1.9 and 4 s, a path that works again after 5 s
-//! is given up at 8 s without another attempt. An upper bound of the interval prevents that.
+//! Linux doubles the time between retransmissions, and does not retransmit again at the end of
+//! `TCP_USER_TIMEOUT` (8 s here). With retransmissions after 0.3, 0.8, 1.9 and 4 s, it gives up at
+//! 8 s even if the path works again after 5 s. A maximum interval prevents this.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux {
     use socket2::SockRef;
 
-    /// The options: name, number in include/uapi/linux/tcp.h of Linux 6.15, and value.
+    /// The socket options: name, number in include/uapi/linux/tcp.h of Linux 6.15, and value.
     pub(super) const OPTIONS: [(&str, libc::c_int, libc::c_int); 3] = [
-        // In milliseconds: a path that was down for 5 s is tried before 8 s have passed, and no
-        // round trip takes as long.
+        // Maximum interval between retransmissions, in milliseconds. With it, a path that was down
+        // for 5 s is tried again within 8 s. It exceeds every expected round-trip time.
         ("TCP_RTO_MAX_MS", 44, 2_000),
-        // In microseconds, the minimum that is added to a round trip. More than the 40 ms by which
-        // older kernels delay acknowledgements. Timestamps detect and undo a spurious
-        // retransmission.
+        // Minimum time added to a round trip before a retransmission, in microseconds. It exceeds
+        // the 40 ms by which older kernels delay acknowledgements. TCP timestamps detect and undo a
+        // spurious retransmission.
         ("TCP_RTO_MIN_US", 45, 50_000),
-        // In microseconds, see above.
+        // Maximum delay of an acknowledgement, in microseconds (25 ms as in QUIC).
         ("TCP_DELACK_MAX_US", 46, 25_000),
     ];
 
@@ -56,9 +56,9 @@ mod linux {
     }
 }
 
-/// Prepares a socket that will connect or listen. The kernel applies the first timeout in the
-/// handshake, and accepted sockets inherit the options of the listening one. Kernels older than
-/// Linux 6.15 ignore them.
+/// Sets the options on a socket before it connects or listens. So the maximum interval also applies
+/// during the TCP handshake, and accepted sockets inherit the options from the listening socket. On
+/// kernels older than Linux 6.15, this has no effect.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn prepare(socket: &socket2::SockRef<'_>) {
     for (name, option, value) in linux::OPTIONS {
@@ -118,7 +118,7 @@ mod tests {
             };
             for end in &ends {
                 let set = read(end, option).unwrap();
-                // Kernels round up to their ticks of at most 10 ms.
+                // Kernels round up to multiples of a tick of at most 10 ms.
                 let ticks = if name.ends_with("_US") { 10_000 } else { 10 };
                 assert!((value..value + ticks).contains(&set), "{name}: {set}");
                 assert_ne!(set, default, "{name}");

@@ -1,7 +1,7 @@
 //! A TCP connection shared by a link's halves, its statistics and its watchdog.
 //!
 //! The halves own the connection. The statistics and the watchdog hold weak references, so dropping
-//! the link closes it although its figures are in use.
+//! both halves closes the connection even if a handle on the statistics exists.
 
 use std::{
     io,
@@ -31,21 +31,22 @@ use crate::{
 pub(super) struct Connection {
     stream: Arc<TcpStream>,
     opened: Instant,
-    /// Number of SYNs lost for this connection, without those that the kernel counts.
+    /// Number of lost SYNs from an earlier attempt ([`request`](super::request)). The kernel counts
+    /// only those of this socket.
     requests_lost: u64,
     peer_timeout: Duration,
     congestion_control: Mutex<Option<String>>,
     first: OnceLock<First>,
-    /// Set by the watchdog before it shuts down the socket.
+    /// True if the watchdog has shut down the socket because the peer has vanished.
     vanished: AtomicBool,
-    /// This side has sent everything.
+    /// True if this side has shut down its sending direction.
     finished: AtomicBool,
-    /// The peer has sent everything, and it was read.
+    /// True if all data of the peer was read, to its end.
     ended: AtomicBool,
     last_sample: Arc<OnceLock<PathSample>>,
 }
 
-/// The first received bytes, which show the peer's protocol if the handshake fails.
+/// The first received bytes. If the handshake fails, they reveal the peer's protocol.
 struct First {
     bytes: [u8; PREAMBLE.len()],
     length: usize,
@@ -56,18 +57,18 @@ struct First {
 #[derive(Clone)]
 pub(crate) struct Socket(Arc<Connection>);
 
-/// Default time after which a silent or unreachable peer counts as vanished.
+/// Default time without an answer after which the peer is considered vanished.
 ///
-/// Linux applies it to unacknowledged data. With the intervals of [`keepalive`] it also applies to
-/// an idle connection, which is closed at the first probe that is due after this time: 3 + 2 + 2 +
-/// 2 = 9 s.
+/// Linux closes a connection with data unacknowledged for this time. It closes an idle connection
+/// at the first keep-alive probe that is due after this time. With the intervals of [`keepalive`],
+/// this is after 3 + 2 + 2 + 2 = 9 s.
 pub(super) const PEER_TIMEOUT: Duration = Duration::from_secs(8);
 const KEEPALIVE_PROBES: u32 = 3;
 
 impl Socket {
-    /// Takes a new connection and sets its options. The kernel may hold `unsent_limit` unsent
-    /// bytes; the buffers themselves are autotuned. `requests_lost` is the number of SYNs lost for
-    /// it.
+    /// Wraps a new connection and sets its options. The kernel may hold `unsent_limit` unsent
+    /// bytes. It tunes the buffer sizes automatically. `requests_lost` is the number of lost SYNs
+    /// of an earlier attempt.
     pub(super) fn new(
         stream: TcpStream,
         unsent_limit: u32,
@@ -111,8 +112,9 @@ impl Socket {
         Ok(())
     }
 
-    /// Ends a failed handshake such that the peer can read the alert. Closing at once, with unread
-    /// bytes, would make the kernel send a reset that overtakes the alert.
+    /// Closes the connection after a failed handshake, slowly enough that the peer can read the
+    /// alert. If this side closed at once, with unread bytes, the kernel would send a reset that
+    /// overtakes the alert.
     pub(crate) async fn close_politely(mut self) {
         let _ = SockRef::from(&*self.0.stream).shutdown(Shutdown::Write);
         let drain = async {
@@ -128,12 +130,13 @@ impl Socket {
     }
 }
 
-/// Time, and number of reads of 1 KiB, for a rejected peer.
+/// Limits of [`Socket::close_politely`]: maximum time, and maximum number of reads of 1 KiB.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_READS: usize = 64;
 
 impl Connection {
-    /// Returns the meaning of a failed TLS handshake, by the first bytes of the peer.
+    /// Converts the error of a failed TLS handshake, taking into account the first bytes of the
+    /// peer.
     pub(super) fn explain(&self, error: io::Error) -> TransportError {
         let first = self
             .first
@@ -163,12 +166,13 @@ impl Connection {
         }
     }
 
-    /// Sets the kernel's time limit of unacknowledged data.
+    /// Sets the kernel's time limit for unacknowledged data (`TCP_USER_TIMEOUT`).
     pub(super) fn set_patience(&self, patience: Duration) {
         set_user_timeout(&SockRef::from(&*self.stream), patience);
     }
 
-    /// Ends the connection because the peer has vanished. Both halves then report it.
+    /// Ends the connection because the peer has vanished. Both halves then return
+    /// [`StreamError::PeerVanished`](crate::StreamError::PeerVanished).
     pub(super) fn give_up(&self) {
         self.vanished.store(true, Ordering::Release);
         let _ = SockRef::from(&*self.stream).shutdown(Shutdown::Both);
@@ -251,13 +255,13 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // The kernel sends what it has been given.
+        // There is nothing to flush: the kernel sends all accepted bytes.
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         match SockRef::from(&*self.0.stream).shutdown(Shutdown::Write) {
-            // The peer has closed already, which has the same effect.
+            // The peer has closed the connection already, so nothing is left to shut down.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
             result => {
                 self.0.finished.store(result.is_ok(), Ordering::Relaxed);

@@ -16,7 +16,7 @@ use crate::{LinkReader, LinkWriter, Security, StreamError, Transport, TransportE
 
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// More bytes than socket buffers hold.
+/// A number of bytes that exceeds the socket buffers of both ends.
 const MANY: usize = 64 << 20;
 
 fn tcp(peer_timeout: Duration) -> Tcp {
@@ -45,13 +45,13 @@ async fn linked(timeout: Duration) -> (LinkReader, LinkWriter, TcpStream) {
 /// Makes a peer vanish: from now on the kernel drops every packet to it, so it answers nothing, as
 /// after a power cut or a broken cable.
 fn vanish(peer: &TcpStream) {
-    // One instruction: BPF_RET | BPF_K, accept 0 bytes.
+    // A filter program of one instruction, BPF_RET | BPF_K, which accepts 0 bytes of each packet.
     SockRef::from(peer)
         .attach_filter(&[SockFilter::new(0x06, 0, 0, 0)])
         .unwrap();
 }
 
-/// Maximum time in which a link must report a vanished peer, with the default time-out.
+/// Maximum time until a link must report a vanished peer, with the default time-out.
 const PROMISE: Duration = Duration::from_secs(10);
 
 /// Waits until reading reports the vanished peer.

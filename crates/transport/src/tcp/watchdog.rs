@@ -1,10 +1,10 @@
 //! Distinguishes a peer that does not read from one that has vanished.
 //!
-//! `TCP_USER_TIMEOUT` makes Linux close a connection whose data stays unacknowledged, which detects
-//! a vanished peer in time. But it also closes one whose live peer does not read for that long (its
-//! receive window is closed), although that peer answers every window probe. So while the window is
-//! closed, the watchdog moves the kernel's deadline, and itself ends the connection if the probes
-//! are not answered.
+//! With `TCP_USER_TIMEOUT`, Linux closes a connection whose data stays unacknowledged, which
+//! detects a vanished peer. But Linux also closes the connection if a live peer does not read for
+//! this time, so that its receive window is closed, even though the peer answers every window
+//! probe. So while the window is closed, the watchdog extends the kernel's deadline. It ends the
+//! connection itself if the peer does not answer the probes.
 
 use std::{
     sync::{Arc, Weak},
@@ -13,18 +13,20 @@ use std::{
 
 use super::{ceilings, info::TcpInfo, socket::Connection};
 
-/// Number of checks of a connection per time-out: twice a second by default.
+/// Number of checks of a connection per time-out. With the default of 8 s, the watchdog checks
+/// twice a second.
 const INTERVALS: u32 = 16;
 
-/// Returns the maximum interval of window probes. The kernel increases the interval, but never past
-/// its deadline. Keeping the deadline this part of the time-out ahead (5 s by default) makes the
-/// kernel probe at least this often. So the last answer of a live peer is always more recent than
-/// the time-out.
+/// Returns the maximum interval of window probes. The kernel increases the interval, but not past
+/// its deadline. The watchdog keeps the deadline at most this time in the future (5 s by default),
+/// so the kernel probes at least this often. So the last answer of a live peer is always more
+/// recent than the time-out.
 fn probe_at_least_every(timeout: Duration) -> Duration {
     timeout * 5 / 8
 }
 
-/// Watches a connection until it is dropped. Systems other than Linux do not report the window.
+/// Watches a connection until it is dropped. It has an effect only on Linux, because other systems
+/// do not report the window.
 pub(super) fn watch(connection: &Arc<Connection>) {
     if cfg!(target_os = "linux") {
         tokio::spawn(run(Arc::downgrade(connection)));
@@ -64,11 +66,11 @@ struct Watchdog {
 
 #[derive(Debug, Eq, PartialEq)]
 enum Verdict {
-    /// No change is needed.
+    /// The kernel's deadline needs no change.
     Fine,
-    /// Set the kernel's deadline, counted from the time at which the window closed.
+    /// Set the kernel's deadline to this time after the window was closed.
     Patience(Duration),
-    /// The peer has not answered for too long.
+    /// The peer has answered nothing for the time-out: end the connection.
     Gone,
 }
 
@@ -99,13 +101,14 @@ impl Watchdog {
     }
 }
 
-/// Returns whether there is data to send and the peer's window is full.
+/// Returns whether data is waiting because the peer's receive window is closed.
 fn window_is_closed(info: &TcpInfo) -> bool {
     let waiting = info.not_sent.unwrap_or(0) > 0;
     let in_flight = info.unacked.unwrap_or(0) > 0;
     match info.send_window {
         Some(0) => waiting || in_flight,
-        // A window too small for the next segment is closed as well. Then nothing is in flight.
+        // A window that is too small for the next segment counts as closed too. It shows by waiting
+        // data while nothing is in flight.
         _ => waiting && !in_flight,
     }
 }

@@ -204,7 +204,7 @@ fn without_pins_strangers_meet_only_if_both_ask_for_it() {
         established_unpinned(&client, "tcp").unwrap().0,
         "X25519MLKEM768 TLS13_AES_256_GCM_SHA384"
     );
-    // It never counts as a link to a pinned peer.
+    // A link without pins is never reported as a link to a pinned peer.
     assert!(established(&client, "tcp").is_err() && established(&server, "tcp").is_err());
 
     // Each side has the other's key pinned, and still rejects a peer that pins nothing.

@@ -1,10 +1,10 @@
-//! UDP without repair: the paper's connectionless benchmark transport, for dedicated links that
-//! lose nothing.
+//! UDP without loss recovery, for dedicated links without packet loss. The Transputation paper
+//! (2020) benchmarks such a connectionless transport.
 //!
-//! Everything but repair is as in `rudp`: identity, encryption, set-up, flow control and pacing.
-//! Nothing is corrected and nothing sent twice. The first packet that is missing, or overtaken by a
-//! later one, ends the link with [`StreamError::PacketsLost`](crate::StreamError::PacketsLost) on
-//! both sides, so what is read is right as far as it goes.
+//! Identity, encryption, set-up, flow control and pacing are as in `rudp`. There is no forward
+//! error correction and no retransmission. The first packet that is missing or arrives out of order
+//! ends the link with [`StreamError::PacketsLost`](crate::StreamError::PacketsLost) on both sides.
+//! All data read before is correct.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use crate::{
     TransportError, rudp,
 };
 
-/// UDP without repair, named `udp`.
+/// The UDP transport without loss recovery, named `udp`.
 #[derive(Clone, Debug, Default)]
 pub struct Udp {
     options: UdpOptions,
 }
 
-/// Options of UDP without repair.
+/// Options of the `udp` transport.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct UdpOptions {
-    /// The sending rate, headers included, from the first packet to the last. Default: the rate
-    /// that the set-up measures.
+    /// The constant sending rate, including IP and UDP headers. Default: the rate that the set-up
+    /// measures.
     pub rate: Option<Bandwidth>,
 }
 

@@ -1,4 +1,4 @@
-//! Limits and congestion controls of this machine's TCP.
+//! The buffer limits and congestion controls of this machine's kernel TCP.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ pub(super) fn of_this_machine() -> Kernel {
     };
     Kernel {
         send_ceiling: ceiling("tcp_wmem"),
-        // The receive limit of the peer counts. It is unknown, and this host's stands for it.
+        // The peer's limit would be needed. It is unknown, so this host's limit is assumed.
         receive_ceiling: ceiling("tcp_rmem"),
         congestion_control: read("tcp_congestion_control"),
         available: (CongestionControl::usable().iter())

@@ -1,5 +1,5 @@
-//! The transport `auto`: connects over several transports at once, and continues with the one that
-//! the chooser prefers.
+//! The transport `auto`: connects over several transports at once, and keeps the one that its
+//! chooser prefers.
 
 mod kernel;
 mod policy;
@@ -18,38 +18,39 @@ use transpute_transport::{
 
 use self::policy::Chosen;
 
-/// Assumed number of transferred bytes of an unknown workload.
+/// Number of transferred bytes that [`Auto::default`] assumes for its workload.
 const UNKNOWN_WORK: u64 = 1_000_000;
 
-/// Returns the transports of this program. The library, the command, the testbed and the web UI
-/// take their lists from it: a transport that is added here is found by its name everywhere, and
-/// `auto` chooses it if it has a [`Profile`](transpute_transport::Profile).
+/// Returns all transports of this program. The library, the command, the testbed and the web UI use
+/// this registry. A transport that is added to it can be used by its name everywhere. `auto` can
+/// choose it if it has a [`Profile`](transpute_transport::Profile).
 #[must_use]
 pub fn registry() -> Registry {
     Registry::with_builtins()
 }
 
-/// Measures the path to a peer, chooses one of several transports for a workload, and connects with
-/// it.
+/// The transport `auto`: measures the path to a peer, chooses one of several transports for a
+/// workload, and connects with it.
 ///
-/// As a [`Transport`], it has the name `auto`. If both sides use it, the connecting side chooses
-/// among the transports that the listening side [offers](Self::offer). If the other side uses one
-/// of these transports by its name, that one is used; this needs TLS.
+/// If both sides use `auto`, the connecting side chooses among the transports that the listening
+/// side [offers](Self::offer). If the other side uses one of these transports by its name, that
+/// transport is used. This requires TLS.
 #[derive(Clone, Debug)]
 pub struct Auto {
     /// The chooser. Default: the [`Rule`].
     pub chooser: Arc<dyn Chooser>,
-    /// The workload that the link is for.
+    /// The expected workload of the link, for the chooser.
     pub workload: Workload,
-    /// When connecting, the transports to choose from. Default: all of the registry that have a
-    /// profile and repair losses. Those over the kernel's TCP are also listed with each of the
-    /// congestion controls `cubic` and `bbr` that this machine has in addition to its default.
+    /// The transports to choose from when connecting. Default: all transports of the registry that
+    /// have a profile and repair losses. Transports over the kernel's TCP are candidates several
+    /// times: with the kernel's default congestion control, and with `cubic` and `bbr` if they are
+    /// available and not the default.
     pub candidates: Option<Vec<Spec>>,
-    /// When listening, allows only these transports.
+    /// The transports that this side allows when listening.
     pub offer: Offer,
-    /// Time limits when connecting.
+    /// The time limits of connecting.
     pub options: AutoOptions,
-    /// The transports that may take part.
+    /// The registry that contains the transports of `candidates` and `offer`.
     pub registry: Registry,
 }
 
@@ -58,19 +59,20 @@ pub struct Auto {
 pub struct Selection {
     /// The measured path.
     pub path: PathEstimate,
-    /// The assumed workload of the link.
+    /// The expected workload of the link, as the chooser assumed it.
     pub workload: Workload,
     /// The choice, with the predictions for all candidates.
     pub choice: Choice,
-    /// Transports that were chosen before and failed, with the reasons.
+    /// The transports that were chosen earlier but then failed, each with its error.
     pub failed: Vec<(Spec, String)>,
     /// Time from the start of connecting to the choice, in seconds.
     pub decided_after_s: f64,
 }
 
 impl Selection {
-    /// Predicts the times again with measurements of the link's set-up after the choice: reports on
-    /// the trains of `rudp` may arrive some milliseconds later. The choice does not change.
+    /// Predicts the times again with measurements that arrived after the choice. For example,
+    /// reports on the probe trains of `rudp` may arrive some milliseconds later. The chosen
+    /// transport does not change.
     pub fn update(&mut self, chooser: &dyn Chooser, link: &PathSample) {
         for (known, train) in [
             (&mut self.path.up, link.sent_train),
@@ -84,12 +86,12 @@ impl Selection {
     }
 }
 
-/// A path, and the transports that can be used on it.
+/// The result of [`Auto::probe`]: a measured path, and the transports that can be used on it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Probed {
-    /// The path.
+    /// The measured path.
     pub path: PathEstimate,
-    /// All candidates, with the reasons for which some cannot be used.
+    /// All candidates. Each that cannot be used has a reason.
     #[serde(skip)]
     pub candidates: Vec<Candidate>,
     /// Duration of the measurement.
@@ -104,7 +106,7 @@ impl Auto {
     /// Connects to a listener that also uses `auto`. Returns the link and the choice.
     ///
     /// # Errors
-    /// Those of [`Transport::connect`], for the last transport.
+    /// The errors of [`Transport::connect`], for the transport that was tried last.
     pub async fn select(
         &self,
         address: &str,
@@ -120,7 +122,7 @@ impl Auto {
         };
         let registry = self.registry_of(&specs);
         let won = auto::race_among(address, security, self.options, &registry, &chosen).await?;
-        // An established connection has made a round trip.
+        // A connection is established, so a round trip was measured.
         let (path, choice) = (chosen.choose(&won.progress)).ok_or_else(not_measured)?;
         let selection = Selection {
             path,
@@ -141,10 +143,10 @@ impl Auto {
         Ok((won.link, selection))
     }
 
-    /// Measures the path by the set-up of the candidates, and drops the connections.
+    /// Measures the path: connects with each candidate, and drops the connections.
     ///
     /// # Errors
-    /// Those of [`Transport::connect`] if no connection was established.
+    /// The errors of [`Transport::connect`] if no connection was established.
     pub async fn probe(
         &self,
         address: &str,
@@ -165,7 +167,7 @@ impl Auto {
         (self.candidates.clone()).unwrap_or_else(|| usual(kernel, &self.registry))
     }
 
-    /// Returns the transports of these candidates.
+    /// Returns the registry, reduced to the transports of these candidates.
     fn registry_of(&self, specs: &[Spec]) -> Registry {
         let mut registry = self.registry.clone();
         registry.retain(|name| specs.iter().any(|spec| spec.name() == name));
@@ -173,8 +175,8 @@ impl Auto {
     }
 }
 
-/// Returns the default candidates of `auto`: the transports of a registry. Those over the kernel's
-/// TCP are listed once for each usual congestion control.
+/// Returns the default candidates of `auto`: the transports of a registry. See
+/// [`Auto::candidates`].
 fn usual(kernel: &Kernel, registry: &Registry) -> Vec<Spec> {
     let others = ["cubic", "bbr"].into_iter().filter(|&name| {
         let is_default = kernel.congestion_control.as_deref() == Some(name);
@@ -191,13 +193,13 @@ fn usual(kernel: &Kernel, registry: &Registry) -> Vec<Spec> {
         let with_controls = controls.iter().map(move |it| format!("{name}:cc={it}"));
         std::iter::once(name.to_owned()).chain(with_controls)
     });
-    // A name that is not a valid word cannot be written with settings, so it cannot be chosen.
+    // A transport is left out if its name is not valid in a `Spec`, which is a name with settings.
     let specs = texts.filter_map(|text| Spec::in_registry(&text, registry).ok());
     specs.collect()
 }
 
 impl Default for Auto {
-    /// Assumes a workload of unknown size.
+    /// Returns `auto` with all transports of [`registry`], for a transfer of 1 MB.
     fn default() -> Self {
         let registry = registry();
         Self {

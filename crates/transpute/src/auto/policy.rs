@@ -1,7 +1,7 @@
-//! The policy of a race: asks a chooser with all results of the race.
+//! The policy of a race: passes all results of the race to a chooser, which picks a transport.
 //!
-//! Waiting needs no trade-off. If UDP passes, path and connection are known after one round trip.
-//! So the chooser's preference is taken, and the race waits for it if it is pending.
+//! The race waits for the transport that the chooser prefers, if its connection is not established
+//! yet. This wait is short: if UDP passes, path and connection are known after one round trip.
 
 use transpute_select::{
     Candidate, Choice, Chooser, DirectionEstimate, Kernel, MAX_RATE, MAX_RTT, MIN_RATE,
@@ -13,10 +13,10 @@ use transpute_transport::{
 };
 use transpute_units::{Bandwidth, KnownDirection, Loss};
 
-/// Bytes of the headers of IPv4 and UDP.
+/// Length of the IPv4 and UDP headers of a packet, in bytes.
 const UDP_HEADERS: u32 = 28;
 
-/// A chooser with its inputs.
+/// A chooser, and its inputs that do not change during the race.
 pub(super) struct Chosen<'a> {
     pub(super) chooser: &'a dyn Chooser,
     pub(super) workload: &'a Workload,
@@ -25,7 +25,7 @@ pub(super) struct Chosen<'a> {
 }
 
 impl Chosen<'_> {
-    /// Returns the path and the choice; `None` until there was a round trip.
+    /// Returns the path and the choice; `None` until a round trip is complete.
     pub(super) fn choose(
         &self,
         progress: &RaceProgress,
@@ -40,12 +40,13 @@ impl Chosen<'_> {
 impl Policy for Chosen<'_> {
     fn decide(&self, progress: &RaceProgress) -> Option<Pick> {
         let (_, choice) = self.choose(progress)?;
-        // After an error, no transport can be used yet, or ever. The race knows which.
+        // An error means that no transport is usable now. The race then waits, or ends if every
+        // transport has failed.
         Some(Pick::from(choice.ok()?.winner().as_str()))
     }
 }
 
-/// Returns the candidates with their state in the race.
+/// Returns the candidates, each with its state in the race.
 pub(super) fn candidates(specs: &[Spec], progress: &RaceProgress) -> Vec<Candidate> {
     (specs.iter())
         .map(|spec| {
@@ -65,7 +66,7 @@ pub(super) fn candidates(specs: &[Spec], progress: &RaceProgress) -> Vec<Candida
         .collect()
 }
 
-/// Returns the measured path; `None` until there was a round trip.
+/// Returns the measured path; `None` until a round trip is complete.
 pub(super) fn path(progress: &RaceProgress, kernel: &Kernel) -> Option<PathEstimate> {
     let ups = || {
         progress
@@ -110,7 +111,7 @@ fn udp(progress: &RaceProgress) -> UdpStatus {
     }
 }
 
-/// Converts the result of a train. A peer may report anything, so impossible figures are ignored.
+/// Converts the result of a probe train. The peer reports it, so impossible figures are ignored.
 pub(super) fn direction(train: Option<TrainResult>) -> DirectionEstimate {
     let Some(train) = train else {
         return DirectionEstimate::default();
@@ -128,7 +129,7 @@ pub(super) fn direction(train: Option<TrainResult>) -> DirectionEstimate {
             },
             queue_bytes: train.queue_bytes(),
         },
-        // Half the width of its interval is two standard errors.
+        // `error_permille` is half the width of the confidence interval: two standard errors.
         rate_error: f64::from(train.error_permille.min(1000)) / 2000.0,
         is_lower_bound: train.at_least,
     }
@@ -263,7 +264,7 @@ mod tests {
         progress.set_stage("quic", Stage::Pending);
         progress.set_stage("rudp", blocked());
         let udp = |progress: &RaceProgress| path(progress, &Kernel::default()).unwrap().udp;
-        // The other one may still be established.
+        // The other UDP transport may still be established.
         assert_eq!(udp(&progress), UdpStatus::Unknown);
         progress.set_stage("quic", Stage::Absent);
         assert_eq!(udp(&progress), UdpStatus::Blocked);

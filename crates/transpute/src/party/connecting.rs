@@ -1,4 +1,4 @@
-//! A party that connects.
+//! A party that connects to a listening peer.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{Connection, Error, Results, choice::Chosen};
 /// Time between two attempts while the peer refuses connections.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Connects once.
+/// Connects to `address`, without retries.
 async fn open(
     chosen: &Chosen,
     address: &str,
@@ -40,14 +40,14 @@ async fn open(
     }
 }
 
-/// A party that connects when it runs.
+/// A party with the address of its peer, made by [`Party::connect`]. Its methods connect.
 pub struct Connecting {
     pub(super) party: Party,
     pub(super) address: String,
 }
 
 impl Connecting {
-    /// Connects and runs the computation once. `input` has this party's input values,
+    /// Connects and runs the computation once. `input` contains this party's input values,
     /// concatenated.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Connecting {
     }
 }
 
-/// Connects. Retries for [`Party::patience`] while the peer refuses the connection.
+/// Connects to `address`. Retries for [`Party::patience`] while the peer refuses the connection.
 async fn reach(
     party: Party,
     address: &str,

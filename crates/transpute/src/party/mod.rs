@@ -1,4 +1,4 @@
-//! One party of a computation, step by step.
+//! One party of a computation: its settings, and connecting or listening.
 
 mod connecting;
 mod network;
@@ -20,8 +20,9 @@ use network::Network;
 
 /// One party of a computation.
 ///
-/// [`Party::garbler`] and [`Party::evaluator`] make it, the methods that return `Self` change its
-/// settings, and [`connect`](Self::connect) or [`listen`](Self::listen) bring it to its peer.
+/// Create it with [`Party::garbler`] or [`Party::evaluator`]. Change its settings with the methods
+/// that return `Self`. Then reach the peer with [`connect`](Self::connect) or
+/// [`listen`](Self::listen).
 ///
 /// Defaults: scheme `half-gates`; input value 0 belongs to the garbler and all others to the
 /// evaluator; the evaluator learns the output; the link is encrypted; the transport is chosen
@@ -34,28 +35,29 @@ pub struct Party {
     config: Config,
     connection: ConnectionConfig,
     driver: DriverOptions,
-    /// The expected number of runs of a connection, and how many of them run at a time.
+    /// The expected number of runs of a connection, and how many of them are active at a time.
     runs: (u64, u64),
-    /// A mutex makes [`Party`] `Sync`, which references held across an `await` need.
+    /// The callback of [`Party::on_progress`]. The mutex makes [`Party`] `Sync`, so that references
+    /// to it can be held across an `await`.
     on_progress: Mutex<Option<ProgressCallback>>,
 }
 
 type ProgressCallback = Box<dyn FnOnce(Progress) + Send>;
 
 impl Party {
-    /// Makes the party that garbles `circuit`.
+    /// Creates the party that garbles `circuit`.
     #[must_use]
     pub fn garbler(circuit: &Circuit) -> Self {
         Self::new(Role::Garbler, Arc::new(Program::compile(circuit)))
     }
 
-    /// Makes the party that evaluates `circuit`.
+    /// Creates the party that evaluates `circuit`.
     #[must_use]
     pub fn evaluator(circuit: &Circuit) -> Self {
         Self::new(Role::Evaluator, Arc::new(Program::compile(circuit)))
     }
 
-    /// Makes a party from a compiled circuit.
+    /// Creates a party from a compiled circuit.
     #[must_use]
     pub fn new(role: Role, program: Arc<Program>) -> Self {
         Self {
@@ -96,8 +98,8 @@ impl Party {
     /// Returns the owner of each input value.
     ///
     /// # Errors
-    /// [`Error::Split`] if [`garbler_inputs`](Self::garbler_inputs) contains a value that does not
-    /// exist.
+    /// [`Error::Split`] if [`garbler_inputs`](Self::garbler_inputs) contains the number of an input
+    /// value that the circuit does not have.
     pub fn split(&self) -> Result<InputSplit, Error> {
         let widths = self.program.input_widths();
         Ok(match &self.garbler_inputs {
@@ -106,15 +108,17 @@ impl Party {
         })
     }
 
-    /// Describes the runs for the choice of a transport. `end` is this party's end of the link.
+    /// Returns the workload of the expected runs, for the choice of a transport. `end` is this
+    /// party's end of the link.
     ///
     /// # Errors
-    /// [`Error::Split`]; [`Error::Workload`] if the figures are out of range.
+    /// [`Error::Split`]; [`Error::Workload`] if a figure of the workload is out of range.
     pub fn workload(&self, end: End) -> Result<Workload, Error> {
         Ok(self.computation(end)?.workload()?)
     }
 
-    /// Describes the runs. `end` is this party's end of the link.
+    /// Returns the properties of the expected runs, such as their bytes. `end` is this party's end
+    /// of the link.
     ///
     /// # Errors
     /// [`Error::Split`].
@@ -129,7 +133,8 @@ impl Party {
         Ok(Computation::new(&self.program, &split, &self.config, garbler).repeated(runs, at_once))
     }
 
-    /// Returns a party that connects to a listening peer at `address` (`host:port`) when it runs.
+    /// Sets the `address` (`host:port`) of the listening peer. The party connects when
+    /// [`Connecting::run`] or another method of [`Connecting`] is called.
     #[must_use]
     pub fn connect(self, address: impl Into<String>) -> Connecting {
         Connecting {
@@ -138,11 +143,11 @@ impl Party {
         }
     }
 
-    /// Starts to listen at `address` (`host:port`; port 0 lets the system choose).
+    /// Starts to listen at `address` (`host:port`; with port 0, the system chooses a free port).
     ///
     /// # Errors
-    /// [`Error::Unprotected`]; [`Error::Split`]; [`Error::Transport`], also if an
-    /// [`offer`](Self::offer) contains a transport that is not registered.
+    /// [`Error::Unprotected`]; [`Error::Split`]; [`Error::Transport`] if the party cannot listen or
+    /// its [`offer`](Self::offer) contains a transport that is not registered.
     pub async fn listen(self, address: &str) -> Result<Listening, Error> {
         self.split()?;
         let security = self.network.security()?;

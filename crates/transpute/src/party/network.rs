@@ -14,7 +14,7 @@ use crate::{
     choice::Chosen,
 };
 
-/// Settings of a party that concern its peers and the transport to them.
+/// The settings of a party that concern its peers and the transport to them.
 pub(super) struct Network {
     identity: Option<Arc<Identity>>,
     peers: Vec<Fingerprint>,
@@ -22,9 +22,9 @@ pub(super) struct Network {
     registry: Registry,
     choice: TransportChoice,
     chooser: Arc<dyn Chooser>,
-    /// The transports that a connecting peer may choose from; all of the registry without it.
+    /// The transports that a connecting peer may choose from. `None` allows all of the registry.
     offer: Option<Offer>,
-    /// How long refused connections are tried again.
+    /// Time for which the party retries connecting while the peer refuses connections.
     pub(super) patience: Duration,
 }
 
@@ -49,15 +49,15 @@ impl Network {
         !self.is_plaintext
     }
 
-    /// Returns what chooses the transport.
+    /// Returns the chooser of the transport.
     pub(super) fn chooser(&self) -> Arc<dyn Chooser> {
         self.chooser.clone()
     }
 
-    /// Returns the protection of this party's links.
+    /// Returns the security settings of this party's links: TLS with keys, or plaintext.
     ///
     /// # Errors
-    /// [`Error::Unprotected`] without an identity or without a peer.
+    /// [`Error::Unprotected`] if TLS is required and this party has no identity or no pinned peer.
     pub(super) fn security(&self) -> Result<Security, Error> {
         if self.is_plaintext {
             return Ok(Security::Plaintext);
@@ -69,7 +69,8 @@ impl Network {
         Ok(Security::tls(identity, self.peers.clone()))
     }
 
-    /// Returns the transport, or those to choose from for `workload`, when this party connects.
+    /// Returns the transport with which this party connects, or `auto` with the candidates for
+    /// `workload`.
     ///
     /// # Errors
     /// [`Error::Transport`] if the registry does not have the transport; the error of `workload`.
@@ -113,15 +114,16 @@ impl Network {
 
 /// # Peers and transports
 impl Party {
-    /// Sets the key with which this party authenticates itself. Parties may share one in an
-    /// [`Arc`].
+    /// Sets the key pair with which this party authenticates itself. Several parties can share one
+    /// identity in an [`Arc`].
     #[must_use]
     pub fn identity(mut self, identity: impl Into<Arc<Identity>>) -> Self {
         self.network.identity = Some(identity.into());
         self
     }
 
-    /// Adds a key that is accepted as the peer's. The peer must prove that it holds one of them.
+    /// Adds the fingerprint of a key that the peer may have. The peer must prove that it holds one
+    /// of the added keys.
     #[must_use]
     pub fn peer(mut self, fingerprint: Fingerprint) -> Self {
         self.network.peers.push(fingerprint);
@@ -131,7 +133,7 @@ impl Party {
     /// Disables encryption and authentication. The peer must do the same.
     ///
     /// # Security
-    /// Anyone on the path can read all traffic and take the place of either party.
+    /// Anyone on the path can read all traffic and impersonate either party.
     #[must_use]
     pub fn plaintext(mut self) -> Self {
         self.network.is_plaintext = true;
@@ -146,8 +148,8 @@ impl Party {
         self
     }
 
-    /// Sets what chooses among the transports of [`TransportChoice::Auto`] when this party
-    /// connects. Default: [`Rule`].
+    /// Sets the chooser, which selects the transport when this party connects with
+    /// [`TransportChoice::Auto`]. Default: [`Rule`].
     #[must_use]
     pub fn chooser(mut self, chooser: Arc<dyn Chooser>) -> Self {
         self.network.chooser = chooser;
@@ -162,15 +164,15 @@ impl Party {
         self
     }
 
-    /// Sets the known transports. Default: the built-in ones.
+    /// Sets the registry, in which transports are found by name. Default: the built-in transports.
     #[must_use]
     pub fn registry(mut self, registry: Registry) -> Self {
         self.network.registry = registry;
         self
     }
 
-    /// Sets for how long a refused connection is tried again, for example because the peer has not
-    /// started yet. Default: a refusal is an error at once.
+    /// Sets the time for which this party retries when its connection is refused, for example
+    /// because the peer has not started yet. Default: zero, so that a refusal is an error at once.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.network.patience = patience;

@@ -19,7 +19,7 @@ use crate::{
     path_watch, scheme,
 };
 
-/// The reason for the transport of a link.
+/// The reason for which the transport of a link was chosen.
 pub(crate) struct Why {
     pub(crate) reason: String,
     /// The choice among several transports, if there was one.
@@ -27,7 +27,7 @@ pub(crate) struct Why {
 }
 
 impl Why {
-    /// Adds to the choice what the link has measured of the path since.
+    /// Updates the path of the selection with measurements of the link since the choice.
     fn update(&mut self, chooser: &dyn Chooser, path: &transpute_transport::PathSample) {
         if let Some(selection) = &mut self.selection {
             selection.update(chooser, path);
@@ -35,15 +35,15 @@ impl Why {
     }
 }
 
-/// A connection for one run, in preparation.
+/// A connection for one run that another thread prepares before the link exists.
 pub(crate) struct Ready {
     session: JoinHandle<Result<(Session, RunId), SessionError>>,
-    /// The connection was prepared for an encrypted link.
+    /// The prepared connection requires an encrypted link.
     is_encrypted: bool,
 }
 
 impl Ready {
-    /// Checks that `link` is protected as this party expects.
+    /// Checks that `link` is encrypted if this party expects it, and only then.
     fn check(&self, link: &Link) -> Result<(), TransportError> {
         if link.info().encrypted == self.is_encrypted {
             return Ok(());
@@ -59,8 +59,8 @@ impl Ready {
 }
 
 impl Party {
-    /// Starts to compute what does not depend on the peer, in particular the first message of
-    /// oblivious transfer, while the connection is established.
+    /// Starts the computations that do not depend on the peer, such as the first message of
+    /// oblivious transfer. They overlap with connecting.
     pub(crate) fn prepare(&self, inputs: Box<dyn Inputs>) -> Result<Ready, Error> {
         let (role, is_encrypted) = (self.role, self.network.is_encrypted());
         let call = Call {
@@ -115,7 +115,7 @@ impl Party {
         let before = stats.snapshot();
         why.update(&*chooser, &before.path);
         let rtt = round_trip(&info, &before);
-        // The side that has a selection is the connector, and measured both directions.
+        // Only the connector has a selection. It has measured both directions of the path.
         let selected = |of: fn(&PathEstimate) -> KnownPath| {
             let selection = why.selection.as_deref();
             let path = selection.map_or_else(KnownPath::default, |selection| of(&selection.path));
@@ -141,7 +141,8 @@ impl Party {
         })
         .await?;
 
-        // The path is read while the connection exists, the counters after its last bytes.
+        // The path can be read only while the link exists. The counters are complete only after the
+        // link is closed.
         let mut path = stats.snapshot();
         why.update(&*chooser, &path.path);
         outcome.closing.wait().await;
@@ -165,7 +166,7 @@ impl Party {
     }
 }
 
-/// Plans the run again for the scheme and the path that are known now. That may compute for
+/// Plans the run again for the scheme and the path that are known now. Planning may compute for
 /// milliseconds, so it runs on a thread for blocking work.
 async fn plan_again(
     mut session: Session,

@@ -15,9 +15,9 @@ use super::{Limits, PeerId};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Rejection {
-    /// The server has [`Limits::max_connections`] connections.
+    /// The server already has [`Limits::max_connections`] connections.
     ServerFull,
-    /// The peer has [`Limits::max_per_peer`] connections.
+    /// The peer already has [`Limits::max_per_peer`] connections.
     PeerFull,
     /// The peer did not open the protocol within [`Limits::opening`].
     NotTranspute,
@@ -33,25 +33,25 @@ impl fmt::Display for Rejection {
     }
 }
 
-/// Counters of a server.
+/// Counters of a server, from its start to its end.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ServeSummary {
-    /// Connections accepted.
+    /// Number of connections whose peer opened the protocol.
     pub connections: u64,
     /// Largest number of connections at the same time.
     pub max_at_once: u64,
-    /// Peers rejected.
+    /// Number of rejected connections.
     pub rejected: u64,
-    /// Connections that failed, or that were cut because the peer stalled.
+    /// Number of connections that failed, or that the server cut because the peer stalled.
     pub broken: u64,
-    /// Runs completed.
+    /// Number of completed runs.
     pub runs: u64,
-    /// Evaluations in the completed runs.
+    /// Number of evaluations in the completed runs.
     pub evaluations: u64,
-    /// Runs that started and failed.
+    /// Number of runs that started and failed.
     pub failed: u64,
-    /// Runs declined.
+    /// Number of declined runs.
     pub declined: u64,
 }
 
@@ -131,7 +131,7 @@ impl Admission {
     }
 
     fn taken(&self) -> std::sync::MutexGuard<'_, Taken> {
-        // Every change is complete before anything could panic.
+        // A poisoned lock is usable, because no code that changes the counts can panic halfway.
         self.0.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

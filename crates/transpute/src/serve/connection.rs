@@ -1,4 +1,4 @@
-//! One connection of a serving party.
+//! One connection of a server: its proposed and active runs, and its end.
 
 use std::{
     collections::VecDeque,
@@ -27,17 +27,18 @@ use super::{
 };
 use crate::{Error, Outcome};
 
-/// The end of a connection.
+/// The reason for which a connection to a server ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Disconnection {
-    /// Closed by the peer, or because the server stops.
+    /// The peer closed the connection, or the server stopped.
     Closed,
-    /// Closed after [`Limits::idle`](super::Limits::idle) without a run.
+    /// The server closed the connection after [`Limits::idle`](super::Limits::idle) without a run.
     Idle,
-    /// Cut, because the peer made no progress within [`Limits::stall`](super::Limits::stall).
+    /// The server cut the connection, because the peer did not open the protocol, made too little
+    /// progress within [`Limits::stall`](super::Limits::stall), or did not answer the closing.
     Stalled,
-    /// The link failed, or the peer broke the protocol.
+    /// The link failed, or the peer violated the protocol.
     Failed(Error),
 }
 
@@ -132,7 +133,7 @@ struct PeerConnection<'a, S> {
     queues: [RunQueue; 2],
     /// Runs that wait for a permit.
     ready: VecDeque<Request>,
-    /// The permit that the first of them waits for.
+    /// The request for the permit of the first run in `ready`.
     permit: Option<Permit>,
     runs: JoinSet<()>,
 }
@@ -154,7 +155,8 @@ impl<S: Service> PeerConnection<'_, S> {
         }
     }
 
-    /// Compares the proposals of a role with the offered computations.
+    /// Compares the new proposals of a role with the offered computations. Each run then waits for
+    /// a permit, or is declined.
     fn sort(&mut self, role: Role) {
         while let Some((number, proposal)) = self.queues[role as usize].next() {
             let settled = self.shared.settle(role, proposal.as_ref());
@@ -176,18 +178,19 @@ impl<S: Service> PeerConnection<'_, S> {
         }
     }
 
-    /// Requests a permit for the next run, if this connection may have another.
+    /// Requests a permit for the next run, if the connection has fewer than
+    /// [`Limits::runs_per_connection`](super::Limits::runs_per_connection) runs.
     fn request_permit(&mut self) {
         let under_way = self.runs.len() + self.queues.iter().map(RunQueue::started).sum::<usize>();
         let most = self.shared.limits.runs_per_connection.max(1);
-        // One at a time: a run that waits for an earlier one must not hold the permit that the
-        // earlier one needs.
+        // A connection requests one permit at a time. Otherwise a run that waits for an earlier run
+        // could hold the permit that the earlier run needs.
         if self.permit.is_none() && !self.ready.is_empty() && under_way < most {
             self.permit = Some(Box::pin(self.shared.permits.clone().acquire_owned()));
         }
     }
 
-    /// Asks the application for the inputs of the run that has a permit now.
+    /// Gives a permit to the first run in `ready`, and asks the application for its inputs.
     fn begin(&mut self, permit: Option<OwnedSemaphorePermit>) {
         self.permit = None;
         let (Some(permit), Some(request)) = (permit, self.ready.pop_front()) else {
@@ -215,7 +218,7 @@ impl<S: Service> PeerConnection<'_, S> {
             Reply::Call(Admitted { request, permit }, inputs) => {
                 let split = self.shared.offered[request.offered].split.clone();
                 let (program, config) = (request.program.clone(), request.config.clone());
-                // Called before anything else, so that the numbers of both sides agree.
+                // The call comes first, so that it has the same number as the peer's call.
                 let running = self.handle.run(role, program, split, config, inputs);
                 let shared = self.shared.clone();
                 self.runs.spawn(async move {
@@ -243,7 +246,7 @@ impl<S: Service> PeerConnection<'_, S> {
     }
 }
 
-/// Waits for the requested permit.
+/// Waits for the requested permit, or forever if none was requested.
 async fn acquired(permit: &mut Option<Permit>) -> Option<OwnedSemaphorePermit> {
     match permit {
         Some(permit) => permit.await.ok(),
@@ -251,7 +254,7 @@ async fn acquired(permit: &mut Option<Permit>) -> Option<OwnedSemaphorePermit> {
     }
 }
 
-/// Waits for the next answer of either role.
+/// Waits for the next answer to a proposal, in either role.
 async fn next_reply(queues: &mut [RunQueue; 2]) -> (Role, Reply) {
     poll_fn(|context| {
         for queue in &mut *queues {

@@ -10,9 +10,9 @@ use super::Offered;
 
 /// The limits of a server.
 ///
-/// A peer over a limit of connections receives
-/// [`AbortReason::Busy`](transpute_session::AbortReason::Busy) and is disconnected. Runs over a
-/// limit wait, in the order of their arrival.
+/// A peer that exceeds a limit on connections receives
+/// [`AbortReason::Busy`](transpute_session::AbortReason::Busy) and is disconnected. Runs that
+/// exceed a limit on runs wait, in the order of their arrival.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Maximum number of connections. Default 512.
@@ -20,8 +20,8 @@ pub struct Limits {
     /// Maximum number of connections per peer: per pinned key or, in plaintext, per address.
     /// Default 8.
     pub max_per_peer: usize,
-    /// Maximum number of concurrent runs. It should be several times what one peer may have,
-    /// because a slow peer holds its runs until [`stall`](Self::stall) or
+    /// Maximum number of concurrent runs of all peers. Set it to several times the number of runs
+    /// that one peer may have, because a slow peer holds its runs until [`stall`](Self::stall) or
     /// [`run_time`](Self::run_time) ends them. More than a few runs per processor only slow each
     /// other down. Default 128.
     pub runs_at_once: usize,
@@ -29,19 +29,19 @@ pub struct Limits {
     pub runs_per_connection: usize,
     /// Time without a run after which a connection is closed. Default 60 s.
     pub idle: Duration,
-    /// Time after which a connection is cut if its runs wait for the peer and it carries less than
-    /// 1 KiB of oblivious transfers, labels, tables and outputs. Keep-alives and proposals that are
-    /// declined do not count. Default 30 s.
+    /// Time after which the server cuts a connection whose runs wait for the peer, if the
+    /// connection carried less than 1 KiB of oblivious transfers, labels, tables and outputs in
+    /// this time. Keep-alives and declined proposals are not included. Default 30 s.
     pub stall: Duration,
-    /// Maximum duration of a run, with the wait for inputs. Default 5 min.
+    /// Maximum duration of a run, and of the application's wait for its inputs. Default 5 min.
     pub run_time: Duration,
-    /// Time for a peer to open the protocol, and to answer when the connection is closed.
-    /// Default 10 s.
+    /// Time within which a peer must open the protocol, and within which it must answer when the
+    /// server closes the connection. Default 10 s.
     pub opening: Duration,
-    /// Time for runs to complete when the server stops. Default 10 s.
+    /// Time that active runs have to complete when the server stops. Default 10 s.
     pub drain: Duration,
-    /// Flow-control window of tables on a connection where this side evaluates, in bytes. The
-    /// minimum and default is 1 MiB. A garbling server needs none.
+    /// Flow-control window for tables, in bytes, of a connection on which the server evaluates.
+    /// Default and minimum 1 MiB. A server that only garbles does not use it.
     pub window: u64,
 }
 
@@ -62,55 +62,56 @@ impl Default for Limits {
     }
 }
 
-/// Number of runs that a peer may propose on a connection: the protocol's minimum. Runs above
-/// [`Limits::runs_per_connection`] wait at the server.
+/// Number of runs that a peer may propose at the same time on a connection: the smallest limit that
+/// the protocol allows. Runs above [`Limits::runs_per_connection`] wait at the server.
 const MAX_RUNS: u32 = 32;
 
-/// Bytes that may wait to be sent on a connection whose peer does not read.
+/// Maximum number of bytes that wait to be sent on a connection whose peer does not read.
 const QUEUE: u64 = 1 << 20;
 
-/// Bytes of the longest message that does not grow with the circuit: a piece of the outputs, with
-/// its header.
+/// Length of the longest message whose length does not depend on the circuit, in bytes: a piece of
+/// the outputs, with its header.
 const PIECE: u64 = (64 << 10) + 64;
 
 /// Maximum number of oblivious transfers in one message.
 const TRANSFERS: u64 = 8192;
 
-/// Bytes of a buffer of the driver: see `inbox` and `outbox` of the driver crate.
+/// Size of a receive buffer of the driver, in bytes: `CAPACITY` in its `receive_buffer.rs`.
 const BUFFER: u64 = (256 << 10) + 256;
 
-/// Bytes of a run that do not grow with its circuit: AES key schedules, queues, its share of a send
-/// buffer.
+/// Memory of a run that does not grow with its circuit, in bytes: AES key schedules, queues, and a
+/// share of a send buffer.
 const RUN: u64 = 64 << 10;
 
-/// Bytes of a connection that are not counted in detail: the used part of a thread's stack, TLS,
-/// and the state of the transport.
+/// Flat estimate, in bytes, of the other memory of a connection: the used part of a thread's stack,
+/// TLS, and the state of the transport.
 const CONNECTION: u64 = 512 << 10;
 
-/// Maximum number of oblivious transfers of a run that are answered ahead of its tables.
+/// Maximum number of oblivious transfers of a run that are answered before its tables are garbled.
 const ADOPTED: u64 = 1 << 19;
 
 /// Number of evaluations of a batch that are garbled together.
 const LANES: u64 = 8;
 
-/// Upper bounds of a server's memory, in bytes, whatever its peers do; see [`Limits::memory`].
+/// Upper bounds of a server's memory, in bytes, from [`Limits::memory`]. They hold whatever the
+/// peers do.
 ///
-/// They exclude socket buffers of the operating system, data that a transport over UDP holds while
-/// this side does not read, the compiled programs, and the application.
+/// The bounds exclude socket buffers of the operating system, data that a transport over UDP holds
+/// while this side does not read, the compiled programs, and the application.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Memory {
-    /// Per connection, without its runs.
+    /// Memory of one connection, without its runs.
     pub per_connection: u64,
-    /// Per run.
+    /// Memory of one run.
     pub per_run: u64,
-    /// For all concurrent connections and runs.
+    /// Memory of the maximum number of connections and of concurrent runs.
     pub total: u64,
 }
 
 impl Limits {
     /// Returns an upper bound of the memory of a server that offers these computations with this
-    /// base OT. Honest peers use a small part of it.
+    /// base OT. Honest peers cause only a small part of this memory use.
     #[must_use]
     pub fn memory(&self, offered: &[Offered], base: BaseOt) -> Memory {
         let own = ConnectionConfig {
@@ -120,18 +121,18 @@ impl Limits {
         let config = self.connection(&own, offered);
         let evaluates = evaluates(offered);
         let frame = self.max_payload(offered, base);
-        // Received: the buffer that is read into, four spare ones, and one for each frame that
-        // waits for the computing thread or is processed there.
+        // Receiving takes one buffer to read into, four spare buffers, and one buffer for each of
+        // the nine frames that wait for the computing thread or are processed there.
         let inbox = (1 + 4 + 9) * BUFFER.max(frame);
-        // Sent: five buffers. Each has less than 128 KiB before its last message is added. They
-        // grow by doubling.
+        // Sending takes five buffers. Each contains less than 128 KiB before its last message is
+        // added. Their capacity grows by doubling, so it may be twice the length.
         let answer = longest(offered, |one| answer(one, base));
         let outbox = 5 * 2 * ((128 << 10) + answer.max(chunk(offered)).max(PIECE));
         let held = 2 * (config.held + 16 * config.held_transfers);
-        // The pool of random OTs, in a queue that grows by doubling, and one message more.
+        // The pool of random OTs is a queue that grows by doubling. One further message is added.
         let pool = 2 * 16 * (65_536 + TRANSFERS) + 2 * 64 * u64::from(config.pool);
-        // Tables that wait for labels, and those that are ready to be evaluated. A frame keeps its
-        // buffer, which is at most eight times as long.
+        // These are tables that wait for labels, and tables that are ready to be evaluated. A frame
+        // keeps its receive buffer allocated, which is at most eight times as long as the frame.
         let tables = if evaluates {
             8 * (config.window + (4 << 20) + frame)
         } else {
@@ -156,12 +157,13 @@ impl Limits {
         own: &ConnectionConfig,
         offered: &[Offered],
     ) -> ConnectionConfig {
-        // Per waiting run: the hello, direct transfers or corrections, and 128 bytes per frame.
+        // Returns the bytes held for a run that waits: the hello, corrections, tables, and the
+        // overhead of each frame.
         let run = |offered: &Offered| {
             let transfers = transfers(offered);
             let tables = match offered.role {
                 Role::Garbler => 0,
-                // Tables come with headers, labels and decoding information.
+                // Each chunk of tables comes with headers, labels and decoding information.
                 Role::Evaluator => self.window() + 256 * (self.window() / chunk_of(offered) + 1),
             };
             let frames = 4 + transfers.div_ceil(TRANSFERS);
@@ -170,8 +172,8 @@ impl Limits {
         let run = longest(offered, run);
         let transfers = longest(offered, transfers);
         let runs = u64::from(self.max_runs());
-        // Base-OT messages of held runs: as many as a peer starts before the pool exists, or two
-        // that it demands.
+        // Held runs also contain base-OT messages: those that a peer may start before the pool
+        // exists, or those of two runs that demand direct transfers.
         let most = longest(offered, direct(own.base_ot)).max(BASE_COUNT as u64);
         let direct = 2 * OtPlan::DIRECT_LIMIT.max(most) * own.base_ot.receiver_len(1) as u64;
         ConnectionConfig {
@@ -187,8 +189,8 @@ impl Limits {
             pool: if evaluates(offered) { own.pool } else { 0 },
             held: (direct + runs.saturating_mul(run)).min(own.held),
             held_transfers: runs.saturating_mul(transfers).min(own.held_transfers),
-            // The first run sets up the OT extension on the computing thread. The opening and
-            // keep-alives leave before it.
+            // The first run sets up the OT extension, on the computing thread. So the set-up does
+            // not delay the opening and keep-alives.
             garbles: false,
             ..own.clone()
         }
@@ -227,7 +229,7 @@ impl Limits {
         };
         // The longest extension of the pool: 8,192 transfers with IKNP.
         let extension = TRANSFERS * 16 + 64;
-        // Base OTs of a run or of the pool, and the answers to them.
+        // The base-OT messages of a run or of the pool, and the answers to them.
         let direct = longest(offered, direct(base)).max(BASE_COUNT as u64) as usize;
         let public_key = base.receiver_len(direct).max(base.sender_len(direct)) as u64;
         PIECE.max(tables).max(extension).max(public_key + 64)
@@ -246,7 +248,7 @@ fn chunk(offered: &[Offered]) -> u64 {
     longest(offered, chunk_of)
 }
 
-/// Returns the maximum of `of` over the computations.
+/// Returns the maximum of `of` over the offered computations, or 0 if there are none.
 fn longest(offered: &[Offered], of: impl Fn(&Offered) -> u64) -> u64 {
     offered.iter().map(of).max().unwrap_or(0)
 }
@@ -261,7 +263,7 @@ fn transfers(offered: &Offered) -> u64 {
     (offered.split.evaluator_bits() as u64).saturating_mul(offered.max_batch)
 }
 
-/// Returns the bytes of the longest answer to a message of oblivious transfer.
+/// Returns the length, in bytes, of this side's longest answer to a message of oblivious transfer.
 fn answer(offered: &Offered, base: BaseOt) -> u64 {
     match offered.role {
         Role::Garbler => {
@@ -272,20 +274,20 @@ fn answer(offered: &Offered, base: BaseOt) -> u64 {
     }
 }
 
-/// Returns the bytes of the longest such answer of a peer.
+/// Returns the length, in bytes, of a peer's longest answer to a message of oblivious transfer.
 fn answer_of_peers(offered: &[Offered]) -> u64 {
     longest(offered, |one| 32 * transfers(one).min(TRANSFERS))
 }
 
-/// Returns the bytes of a run: labels of wires, inputs and outputs, with a key and a hash for each,
-/// for all evaluations that are garbled together.
+/// Returns the memory of a run, in bytes. Most of it are the labels of wires, inputs and outputs of
+/// the evaluations that are garbled together.
 fn run(offered: &Offered, base: BaseOt) -> u64 {
     let lanes = offered.max_batch.clamp(1, LANES);
     let program = &offered.program;
     let outputs: u64 = program.output_widths().iter().map(|&w| u64::from(w)).sum();
     let labels = 16 * program.slot_count() as u64 + 128 * (program.input_bits() as u64 + outputs);
     let answers = 2 * answer(offered, base);
-    // With an extension of its own: labels that are transferred and not garbled yet.
+    // If the run has its own OT extension, labels may be transferred before they are garbled.
     let adopted = 16 * transfers(offered).min(ADOPTED);
     RUN + 2 * lanes * labels + 2 * chunk_of(offered) + answers + adopted
 }

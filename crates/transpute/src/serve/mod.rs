@@ -1,4 +1,4 @@
-//! Servers: parties that serve many peers concurrently.
+//! Servers: listening parties that serve many peers concurrently.
 
 mod admission;
 mod connection;
@@ -30,17 +30,17 @@ pub use service::{Offered, Peer, PeerId, Request, ServerEvent, Service};
 use crate::{Error, Listening};
 use admission::{Admission, Slot, add};
 
-/// Maximum number of rejected peers that are sent the reason at the same time. The links of others
-/// are just closed.
+/// Maximum number of rejected peers to which the server sends the reason at the same time. The
+/// server closes the links of further rejected peers without a reason.
 const MAX_REJECTIONS: usize = 64;
 
-/// Time to send the reason of a rejection.
+/// Time within which the server sends the reason of a rejection and the peer closes its link.
 const REJECTION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A listening party that serves many peers concurrently, each connection in its own task.
 ///
 /// Peers start one run with [`Connecting::run`](crate::Connecting::run), or many with
-/// [`Connecting::open`](crate::Connecting::open). The [`Service`] gives this side's inputs.
+/// [`Connecting::open`](crate::Connecting::open). The [`Service`] provides the server's inputs.
 ///
 /// # Examples
 /// ```
@@ -122,7 +122,8 @@ impl Listening {
     }
 
     /// Serves the computations in `offered` to any number of peers. This party's own computation is
-    /// included only if it is listed. Of two with the same circuit and role, the first counts.
+    /// included only if it is listed. If two have the same circuit and role, a run uses the first
+    /// one.
     #[must_use]
     pub fn serve_all<S: Service>(
         self,
@@ -154,7 +155,7 @@ impl Listening {
 }
 
 impl<S: Service> Server<S> {
-    /// Returns the local address.
+    /// Returns the address at which the server listens.
     #[must_use]
     pub fn local_address(&self) -> String {
         self.listener.local_address()
@@ -166,7 +167,7 @@ impl<S: Service> Server<S> {
         Stopper(self.stop.clone())
     }
 
-    /// Returns an upper bound of the server's memory.
+    /// Returns an upper bound of the server's memory, in bytes.
     #[must_use]
     pub fn memory(&self) -> Memory {
         let shared = &self.shared;
@@ -178,8 +179,8 @@ impl<S: Service> Server<S> {
     /// Serves until stopped.
     ///
     /// # Errors
-    /// [`Error::Transport`] if the listening socket fails; active runs are completed before. Errors
-    /// of single peers are events of the [`Service`].
+    /// [`Error::Transport`] if the listening socket fails. Active runs are completed first. The
+    /// [`Service`] receives the errors of single peers as events.
     ///
     /// # Cancel safety
     /// Dropping the future cuts all links.
@@ -236,13 +237,14 @@ impl<S: Service> Server<S> {
 }
 
 impl<S: Service> Shared<S> {
-    /// Returns the offered computation that a proposal is for, with the settings of the run.
+    /// Finds the offered computation that a proposal asks for. Returns its index, the computation
+    /// and the settings of the run, or the reason to decline.
     fn settle(
         &self,
         role: Role,
         proposal: Option<&Proposal>,
     ) -> Result<(usize, &Offered, Config), Decline> {
-        // The peer has cancelled the run.
+        // Without a proposal, the peer has already cancelled the run.
         let proposal = proposal.ok_or(Decline::Reason(AbortReason::Cancelled))?;
         let mut refused = Err(Decline::Field(Field::Circuit));
         for (index, one) in self.offered.iter().enumerate() {
@@ -262,7 +264,7 @@ impl<S: Service> Shared<S> {
     }
 }
 
-/// Serves an admitted peer.
+/// Waits until an admitted peer opens the protocol, and serves it. Frees its slot at the end.
 async fn receive<S: Service>(shared: Arc<Shared<S>>, mut link: Link, peer: Arc<Peer>, slot: Slot) {
     let mut first = [0; OPEN_START];
     let reading = link.reader_mut().read_exact(&mut first);
@@ -276,8 +278,8 @@ async fn receive<S: Service>(shared: Arc<Shared<S>>, mut link: Link, peer: Arc<P
     drop(slot);
 }
 
-/// Sends the reason of a rejection. Reads until the peer closes, because closing a socket with
-/// unread data would discard what was sent.
+/// Sends the reason of a rejection, the encoded frames `words`. Then it reads until the peer closes
+/// the link, because closing a socket with unread data would discard the sent bytes.
 async fn send_refusal(link: Link, words: Vec<u8>) {
     let (mut reader, mut writer) = link.into_parts();
     let telling = async {

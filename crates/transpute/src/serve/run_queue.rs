@@ -1,4 +1,4 @@
-//! The proposed runs of a connection, in the order in which they must be answered.
+//! The proposed runs of a connection, in the order in which the server must answer them.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -12,11 +12,11 @@ use super::{Request, service::LOCAL_FAILURE};
 
 /// The proposed runs of one role that this side has not answered yet.
 ///
-/// The calls of both sides pair by their number. So a run is answered after all runs before it,
-/// although the inputs of several are awaited at the same time.
+/// The calls of both sides pair by their number. So this side answers the runs in order, although
+/// it may wait for the inputs of several runs at the same time.
 pub(super) struct RunQueue {
     pub(super) role: Role,
-    /// The number of the next run.
+    /// The number of the next run that [`Self::next`] returns.
     next: u32,
     /// Proposals that arrived before one with a lower number.
     early: BTreeMap<u32, Option<Proposal>>,
@@ -25,19 +25,19 @@ pub(super) struct RunQueue {
 
 enum Waiting {
     Declined(Decline),
-    /// Waits for a permit.
+    /// The run waits for a permit.
     Permit,
-    /// Waits for the inputs of the application.
+    /// The run waits for its inputs from the application.
     Inputs(Admitted, JoinHandle<Result<Box<dyn Inputs>, Decline>>),
 }
 
-/// A run with a permit.
+/// A proposed run with a permit to run.
 pub(super) struct Admitted {
     pub(super) request: Box<Request>,
     pub(super) permit: OwnedSemaphorePermit,
 }
 
-/// The answer to the next run.
+/// The answer to a proposed run.
 pub(super) enum Reply {
     Decline(Decline),
     Call(Admitted, Box<dyn Inputs>),
@@ -53,7 +53,7 @@ impl RunQueue {
         }
     }
 
-    /// Adds a proposal.
+    /// Adds the peer's proposal of a run. `None` if the peer has already cancelled the run.
     pub(super) fn add(&mut self, number: u32, proposal: Option<Proposal>) {
         self.early.insert(number, proposal);
     }
@@ -66,12 +66,12 @@ impl RunQueue {
         Some((number, proposal))
     }
 
-    /// Appends the last returned run as declined.
+    /// Declines the run that [`Self::next`] returned last.
     pub(super) fn decline(&mut self, why: Decline) {
         self.waiting.push_back(Waiting::Declined(why));
     }
 
-    /// Appends the last returned run as waiting for a permit.
+    /// Lets the run that [`Self::next`] returned last wait for a permit.
     pub(super) fn wait(&mut self) {
         self.waiting.push_back(Waiting::Permit);
     }
@@ -95,12 +95,12 @@ impl RunQueue {
             .count()
     }
 
-    /// Returns whether no run waits.
+    /// Returns whether every proposed run has been answered.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.early.is_empty()
     }
 
-    /// Waits for the answer to the first run.
+    /// Waits for the answer to the oldest run that is not answered, and removes the run.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Reply> {
         match self.waiting.front_mut() {
             None | Some(Waiting::Permit) => Poll::Pending,

@@ -1,4 +1,4 @@
-//! The computations that a server offers, and the application that gives its inputs.
+//! The computations that a server offers, and the application that provides its inputs.
 
 use std::{fmt, net::SocketAddr, sync::Arc};
 
@@ -22,8 +22,8 @@ pub struct Offered {
     pub program: Arc<Program>,
     /// The owner of each input value.
     pub split: InputSplit,
-    /// The settings that peers must propose too, except the batch size. With [`OtChoice::Direct`],
-    /// proposals are declined if their oblivious transfers may not be direct.
+    /// The settings of the runs. Peers must propose the same, except for the batch size. With
+    /// [`OtChoice::Direct`], the server declines a proposal that excludes direct transfers.
     pub config: Config,
     /// Maximum number of evaluations in one run.
     pub max_batch: u64,
@@ -72,14 +72,14 @@ impl Offered {
 /// A connected peer.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// The number of the connection, from 1.
+    /// The number of the connection at this server, from 1. Rejected connections have numbers too.
     pub connection: u64,
-    /// The link: transport, addresses, key of the peer.
+    /// Describes the link: transport, addresses, and the key of the peer.
     pub link: LinkInfo,
 }
 
 impl Peer {
-    /// Returns the identifier by which connections per peer are counted.
+    /// Returns the identifier by which the server counts the connections of a peer.
     #[must_use]
     pub fn id(&self) -> PeerId {
         PeerId::of(&self.link)
@@ -90,9 +90,10 @@ impl Peer {
 /// it cannot easily change.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum PeerId {
-    /// The pinned key.
+    /// The fingerprint of the key that the peer has proved to hold.
     Key(Fingerprint),
-    /// An IPv4 address, the /64 network of an IPv6 address, or the transport's own kind of address.
+    /// The peer's IPv4 address, the /64 network of its IPv6 address, or the text of another kind of
+    /// address.
     Address(String),
 }
 
@@ -127,17 +128,19 @@ impl fmt::Display for PeerId {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {
-    /// The peer.
+    /// The peer that proposes the run.
     pub peer: Arc<Peer>,
-    /// The number of the run among those of this role on its connection, from 1.
+    /// The number of the run, from 1, among the runs of its connection in which the server has the
+    /// same role.
     pub number: u32,
-    /// The index of the computation in the list of offered ones.
+    /// The index of the computation in the `offered` argument of
+    /// [`Listening::serve_all`](crate::Listening::serve_all).
     pub offered: usize,
-    /// The role of this side.
+    /// The role of the server.
     pub role: Role,
     /// The compiled circuit.
     pub program: Arc<Program>,
-    /// Number of evaluations.
+    /// Number of evaluations that the peer proposes.
     pub batch: u64,
     pub(super) config: Config,
 }
@@ -158,18 +161,20 @@ pub enum ServerEvent<'a> {
     Disconnected(&'a Peer, &'a Disconnection),
 }
 
-/// The application behind a server. It gives the server's private inputs.
+/// The application behind a server. It provides the server's private inputs.
 ///
-/// Closures `Fn(&Request) -> Result<Bits, Decline>` implement it, for inputs that are known.
+/// Closures `Fn(&Request) -> Result<Bits, Decline>` implement it, for inputs that are available at
+/// once. All evaluations of a run then have the same input.
 pub trait Service: Send + Sync + 'static {
     /// Returns the server's inputs for a run, or the reason to decline it. Requests of many peers
-    /// arrive concurrently. It may wait for at most [`Limits::run_time`](super::Limits::run_time).
+    /// arrive concurrently. The future may take at most
+    /// [`Limits::run_time`](super::Limits::run_time).
     fn input(
         &self,
         request: &Request,
     ) -> impl Future<Output = Result<Box<dyn Inputs>, Decline>> + Send;
 
-    /// Receives an event. It must not block.
+    /// Receives an event of the server. This method must not block.
     fn on_event(&self, event: ServerEvent<'_>) {
         let _ = event;
     }
@@ -184,5 +189,5 @@ where
     }
 }
 
-/// The reason of a run that fails because of this machine or its application.
+/// The reason to decline a run that cannot start because this machine or its application failed.
 pub(super) const LOCAL_FAILURE: Decline = Decline::Reason(AbortReason::Local);

@@ -7,7 +7,7 @@ use transpute_session::SessionError;
 
 use super::{Disconnection, Limits};
 
-/// Bytes of a peer's first message, `Open`.
+/// Length of a peer's first frame, `Open`, in bytes, with its header.
 const OPENING_LEN: u64 = 97;
 
 /// Bytes of transfers, labels, tables and outputs that a connection with active runs must carry in
@@ -22,24 +22,24 @@ pub(super) struct Watchdog {
     begun: Instant,
     /// Time of the last [`check`](Self::check).
     checked: Instant,
-    /// [`Activity::carried`] when it had last grown by [`MIN_PROGRESS`], or when there were no
-    /// runs.
+    /// Value of [`Activity::carried`] at the last progress: when it had grown by [`MIN_PROGRESS`],
+    /// or when no run was active.
     carried: u64,
-    /// Time for which runs have waited for the peer since then.
+    /// Time for which runs have waited for the peer since the last progress.
     waited: Duration,
-    /// Time of the last activity of a run.
+    /// Last time at which a run was active or waited to start.
     busy: Instant,
-    /// The deadline of the closing connection, and the reason for which it closes.
+    /// If the connection is closing, its deadline, and the reason for which it closes.
     closing: Option<(Instant, Disconnection)>,
 }
 
-/// The activity of a connection.
+/// The activity of a connection, as a check of the watchdog needs it.
 pub(super) struct Activity {
-    /// Bytes received.
+    /// Bytes received since the start of the connection.
     pub(super) received: u64,
-    /// Bytes of transfers, labels, tables and outputs, sent and received.
+    /// Bytes of transfers, labels, tables and outputs, sent and received since the start.
     pub(super) carried: u64,
-    /// This side has been waiting for the peer at some time since the last check.
+    /// This side has waited for the peer at some time since the last check.
     pub(super) has_waited: bool,
     /// Runs are active.
     pub(super) has_runs: bool,
@@ -98,8 +98,8 @@ impl Watchdog {
             self.busy = now;
         }
         let is_late = |(until, _): &(Instant, Disconnection)| now >= *until;
-        // The computing thread validates the content. It may be busy, so only the length counts
-        // here.
+        // Only the number of bytes is checked here, because the computing thread, which validates
+        // the content, may be busy.
         let is_open = activity.received >= OPENING_LEN;
         let is_silent = !is_open && now - self.begun >= self.opening;
         if self.waited >= self.stall || is_silent || self.closing.as_ref().is_some_and(is_late) {
@@ -126,7 +126,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the number of seconds after which a peer of this rate is cut, within ten minutes.
+    /// Returns the number of seconds after which the watchdog cuts a peer of this rate. `None` if
+    /// the watchdog does not cut it within ten minutes.
     async fn cut_after(bytes_per_second: u64, has_waited: impl Fn(u64) -> bool) -> Option<u64> {
         let mut watchdog = Watchdog::new(&Limits::default());
         assert_eq!(watchdog.step(), Duration::from_secs(1));
@@ -151,7 +152,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_below_a_kibibyte_per_stall_limit_is_cut() {
         assert_eq!(cut_after(0, |_| true).await, Some(30));
-        // A trickle of bytes does not help.
+        // A few bytes per second do not prevent the cut.
         assert_eq!(cut_after(1, |_| true).await, Some(30));
         assert_eq!(cut_after(30, |_| true).await, Some(30));
         assert_eq!(cut_after(40, |_| true).await, None);
@@ -159,9 +160,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_time_spent_waiting_counts() {
-        // A minute of work, then silence of the peer.
+        // This side computes for a minute, then it waits for a silent peer.
         assert_eq!(cut_after(0, |second| second > 60).await, Some(90));
-        // Work in between does not reset the timer.
+        // Work between two waits does not reset the timer.
         assert_eq!(cut_after(0, |second| second % 2 == 0).await, Some(60));
     }
 

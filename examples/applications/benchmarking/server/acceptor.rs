@@ -1,4 +1,5 @@
-//! The connections of companies to a server. Each has its own task, so none can delay another.
+//! The connections of companies to a server. Each has its own task, so a slow company delays no
+//! other.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -91,8 +92,8 @@ impl Acceptor {
         (acceptor, hearing)
     }
 
-    /// Serves all connections until it is dropped. Sends connections of the other server to
-    /// `other`.
+    /// Serves all connections until the future is dropped. Passes connections of the other server
+    /// to `other`.
     pub(super) async fn serve(
         self: Arc<Self>,
         mut listener: Box<dyn Listener>,

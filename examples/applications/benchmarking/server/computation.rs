@@ -37,7 +37,7 @@ pub(super) struct ComputationConfig {
     pub(super) patience: Duration,
 }
 
-/// A connection for which the tables of all companies were already sent.
+/// A connection over which the tables for the case that all companies take part were already sent.
 pub(super) struct PreparedComputation {
     connection: Connection,
     prepared: Prepared,
@@ -54,11 +54,11 @@ pub(super) struct ComputationResult {
     pub(super) and_gates: u64,
     /// Whether the tables were sent before the figures arrived.
     pub(super) was_prepared: bool,
-    /// Time from the inputs to the output.
+    /// Time from passing the inputs to the output.
     pub(super) elapsed: Duration,
     /// Bytes over the connection for the computation, both directions.
     pub(super) bytes: u64,
-    /// The connection, to be closed when nothing more urgent is left.
+    /// The connection, which the caller closes after the results were sent to the companies.
     pub(super) connection: Connection,
 }
 
@@ -143,7 +143,7 @@ impl PreparedComputation {
                 outcome.elapsed,
             )
         } else {
-            // Both servers drop it, so that their next calls match.
+            // Both servers drop the prepared run, so that their next runs match.
             drop(prepared);
             let program = compile(companies).await?;
             let split = InputSplit::first_to_garbler(program.input_widths());

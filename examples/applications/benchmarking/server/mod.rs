@@ -35,8 +35,8 @@ use crate::{
 /// Pause before a failed connection is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Additional time that the garbler's server waits, because the evaluator's message at the deadline
-/// needs time to arrive.
+/// Additional time that the garbler's server waits, because the message that the evaluator's server
+/// sends at the deadline needs time to arrive.
 const DEADLINE_SLACK: Duration = Duration::from_secs(10);
 
 /// Time limit of the computation itself.
@@ -58,7 +58,8 @@ pub(crate) struct ServerConfig {
     pub(crate) other: Fingerprint,
     /// The address on which this server accepts companies.
     pub(crate) listen: String,
-    /// The address on which the garbler's server listens for the computation.
+    /// The address of the connection for the computation. The garbler's server listens on it, and
+    /// the evaluator's server connects to it.
     pub(crate) between: String,
     /// The address on which the garbler's server accepts companies. Required for the evaluator's
     /// server.
@@ -74,7 +75,7 @@ pub(crate) struct ServerConfig {
 /// Time limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
-    /// Time to wait for the other server; then, after the servers have connected, for companies.
+    /// Time to wait for the other server and, again from their connection on, for the companies.
     pub(crate) deadline: Duration,
     /// Time for a company's upload after connecting.
     pub(crate) upload: Duration,
@@ -108,7 +109,7 @@ pub(crate) struct Report {
     transport: &'static str,
     /// Number of refused uploads.
     pub(crate) refused: u64,
-    /// Time from this server's start until the companies were known.
+    /// Time from this server's start until it learned which companies take part.
     collecting_ms: f64,
     /// Time from the inputs to the output.
     computing_ms: f64,
@@ -263,7 +264,7 @@ impl<T> Drop for AbortOnDrop<T> {
 /// The companies that take part.
 struct Collected {
     taken: Vec<u16>,
-    /// The time at which the companies were known.
+    /// The time at which this server learned which companies take part.
     at: Instant,
     other: PeerServer,
 }
@@ -285,8 +286,8 @@ impl Round<'_> {
         peer_link: mpsc::Receiver<Link>,
     ) -> Result<(Vec<u16>, Report), Failure> {
         let started = Instant::now();
-        // Covers the start of both servers and the time for uploads. The tables are garbled and
-        // sent in parallel.
+        // This deadline covers the start of both servers and the time for uploads. Meanwhile, the
+        // tables are garbled and sent.
         let ready_until = started + 2 * self.plan.limits.deadline + DEADLINE_SLACK;
         let preparing = async {
             (timeout_at(ready_until, end.prepare()).await)
@@ -338,10 +339,10 @@ impl Round<'_> {
             computing_ms: millis(elapsed),
             computing_bytes: bytes,
         };
-        // Dropping a connection may lose its last message. OpenLink that message has arrived: the
-        // other server has computed.
+        // Dropping a connection may lose its last message. Here, the last message has arrived,
+        // because the other server has completed the computation.
         drop(other);
-        // An error does not matter: the results are there.
+        // An error does not matter, because the results were received.
         let _ = connection.close().await;
         Ok((taken, report))
     }

@@ -1,4 +1,4 @@
-//! The connection to the other server, on which both agree on the companies that take part.
+//! The connection to the other server. Over it, the servers agree on the companies that take part.
 
 use tokio::{
     io::AsyncWriteExt,
@@ -17,7 +17,7 @@ use crate::{
 /// The name of the other server in error messages.
 pub(super) const PEER_SERVER: &str = "the other server";
 
-/// Maximum number of received messages in the queue.
+/// Maximum number of received messages that wait for processing.
 const MAX_QUEUED: usize = 64;
 
 /// The connection to the other server.
@@ -27,7 +27,7 @@ pub(super) struct PeerServer {
     reading: JoinHandle<()>,
 }
 
-/// A channel of this server's accepted uploads.
+/// A channel with the company's number and the identifier of each upload that this server accepted.
 pub(super) type UploadNotices = mpsc::UnboundedReceiver<(u16, UploadId)>;
 
 impl PeerServer {
@@ -69,7 +69,7 @@ impl PeerServer {
         said.map_err(|error| Failure::of_wire(PEER_SERVER, error))
     }
 
-    /// Receives the next message. Cancel-safe.
+    /// Receives the next message. Cancelling this future loses no message.
     async fn receive(&mut self) -> Result<Message, Failure> {
         match self.messages.recv().await {
             Some(Ok(Message::GaveUp(why))) => Err(Failure::Refused {
@@ -81,8 +81,8 @@ impl PeerServer {
         }
     }
 
-    /// The evaluator's part. Waits until the uploads of all companies have reached both servers, or
-    /// for the deadline. Then announces the companies that take part.
+    /// Chooses the companies that take part, at the evaluator's server. Waits until the uploads of
+    /// all companies have reached both servers or the deadline passes, then announces the choice.
     pub(super) async fn announce_companies(
         &mut self,
         parameters: &RoundParameters,
@@ -128,8 +128,8 @@ impl PeerServer {
         Ok(taken)
     }
 
-    /// The garbler's part. Announces each upload, and waits for the companies that take part.
-    /// Returns `None` after `until`.
+    /// Announces each upload and waits for the companies that take part, at the garbler's server.
+    /// Returns `None` if it has not received them by `until`.
     pub(super) async fn await_companies(
         &mut self,
         parameters: &RoundParameters,
@@ -151,8 +151,8 @@ impl PeerServer {
                 () = sleep_until(until) => return Ok(None),
             }
         };
-        // A smaller number would reveal too much of each figure, so the other server must not
-        // announce_companies it alone.
+        // Results of too few companies reveal too much about each figure. So this server checks the
+        // minimum too, and does not rely on the other server.
         match unpack_numbers(&bits, usize::from(parameters.companies)) {
             Some(taken) if taken.len() >= usize::from(parameters.min_companies) => Ok(Some(taken)),
             taken => Err(Failure::TooFew {

@@ -228,7 +228,7 @@ fn a_crowd_is_served_among_those_that_do_wrong() {
     });
 }
 
-/// The figures of docs/performance.md:
+/// Measures a server with 500 peers. This command measures the figures in docs/performance.md:
 ///
 /// ```text
 /// cargo test -p transpute-cli --test it five_hundred -- --ignored --nocapture
@@ -269,8 +269,9 @@ async fn latencies(evaluators: &[Arc<Connection>]) -> [Duration; 2] {
     [times[times.len() / 2], times[times.len() * 19 / 20]]
 }
 
-/// What those that do wrong take from the others; printed, since a busy machine takes some too. The
-/// figures of docs/performance.md:
+/// Measures how much misbehaving peers slow down the runs of other peers. The times are printed and
+/// not checked, because load on the machine affects them too. This command measures the figures in
+/// docs/performance.md:
 ///
 /// ```text
 /// cargo test -p transpute-cli --test it slow_nobody -- --ignored --nocapture

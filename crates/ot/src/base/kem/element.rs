@@ -1,8 +1,8 @@
 //! Encapsulation keys of ML-KEM-768 as elements of a group, and the hash to that group.
 //!
 //! FIPS 203 encodes a key as a vector of 768 integers modulo 3329 (`t` in the NTT domain, 12 bits
-//! each) and a seed of 32 bytes (`rho`). Both are groups, the seeds under XOR, and the group of
-//! keys is their product.
+//! each) and a seed of 32 bytes (`rho`). Vectors form a group under addition and seeds under XOR.
+//! The group of keys is the product of these groups.
 
 use shake::{ExtendableOutput, Shake128, Update, XofReader};
 use subtle::{Choice, ConditionallySelectable};
@@ -16,15 +16,15 @@ const VECTOR_LEN: usize = COEFFICIENTS / 2 * 3;
 const SEED_LEN: usize = 32;
 const MODULUS: u16 = 3329;
 
-/// Number of bytes of candidates for coefficients: with the seed, the output of 11 permutations of
-/// Keccak. These are 1,210 numbers of 12 bits; fewer than 768 of them are below the modulus with
-/// probability 2^-150.
+/// Number of pseudorandom bytes from which coefficients are taken. Together with the seed, they are
+/// the output of 11 permutations of Keccak. They contain 1,210 candidates of 12 bits. Fewer than
+/// 768 of them are below the modulus with probability 2^-150.
 const CANDIDATES_LEN: usize = 11 * 168 - SEED_LEN - 1;
 
 /// An element of the group of keys.
 #[derive(Clone)]
 pub(super) struct Element {
-    /// The coefficients, and one extra entry to which surplus candidates are written.
+    /// The coefficients, and one extra entry that receives the surplus candidates.
     vector: [u16; COEFFICIENTS + 1],
     seed: [u8; SEED_LEN],
 }
@@ -61,9 +61,9 @@ impl Element {
 
     /// Derives a uniform element from the output of an extendable hash.
     ///
-    /// As in FIPS 203, it takes the 12-bit numbers that are below the modulus. Unlike there, it
-    /// always reads the same number of bytes and has no branch that depends on them, because the
-    /// hashed element is a secret of the receiver.
+    /// As in FIPS 203, the coefficients are the 12-bit numbers that are below the modulus. Unlike
+    /// FIPS 203, this function always reads the same number of bytes, and no branch depends on
+    /// them. This is needed because the hashed element is a secret of the receiver.
     pub(super) fn expand(hash: Shake128) -> Self {
         let mut reader = hash.finalize_xof();
         let mut seed = [0; SEED_LEN];
@@ -104,7 +104,7 @@ impl Element {
     }
 }
 
-/// Subtracts the modulus from a number that is at least as large, without a branch.
+/// Reduces a number below twice the modulus, without a branch.
 fn reduce(number: u16) -> u16 {
     let reduced = number.wrapping_sub(MODULUS);
     // The difference is negative if the number is less than the modulus.
@@ -124,7 +124,7 @@ fn unpack([a, b, c]: [u8; 3]) -> [u16; 2] {
     ]
 }
 
-/// The hash to the group, with a separate function per exchange, instance and branch.
+/// The hash to the group of keys. Each exchange, instance and branch has its own function.
 pub(super) struct ElementHash {
     prefix: Shake128,
 }

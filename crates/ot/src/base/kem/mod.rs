@@ -52,9 +52,9 @@ pub const fn kem_sender_len(count: usize) -> usize {
 /// elements. It holds against a malicious sender too, but unlike with
 /// [`BaseReceiver`](crate::BaseReceiver) not unconditionally.
 ///
-/// The choice affects neither branches nor running time. The hash to keys, however, writes to
-/// addresses that depend on the candidates it skips, which an attacker who observes the CPU's cache
-/// may exploit.
+/// No branch and no running time depends on the choice. But the hash to keys writes to addresses
+/// that depend on the candidates that it skips. An attacker who observes the CPU's cache may
+/// exploit that.
 ///
 /// Secrets are wiped on drop; temporaries inside the arithmetic are not.
 pub struct KemReceiver {
@@ -100,8 +100,9 @@ impl KemReceiver {
 
     /// Derives the chosen key of every instance from the sender's message.
     ///
-    /// `sid` is the session id, which is known after both hellos; keys of different sessions are
-    /// unrelated. An altered ciphertext yields a key that is unrelated to the sender's keys.
+    /// `sid` is the session id, which both parties know after their hellos. Keys of different
+    /// sessions are independent. An altered ciphertext results in a key that is independent of the
+    /// sender's keys.
     ///
     /// # Errors
     /// [`OtError::WrongLength`] if the message has the wrong length.
@@ -140,7 +141,7 @@ impl KemSender {
     /// [`kem_sender_len`] bytes. Element `b` of a pair is the key that the receiver has if its
     /// choice is `b`.
     ///
-    /// `sid` and `binding` are those of [`KemReceiver`].
+    /// `sid` and `binding` must be the same as for [`KemReceiver`].
     ///
     /// # Errors
     /// [`OtError::WrongLength`] if the message has the wrong length, before any allocation;
@@ -180,7 +181,7 @@ impl KemSender {
     }
 }
 
-/// Returns the public half of a key as an element.
+/// Returns the encapsulation key of a key pair as an element.
 fn own_element(key: &DecapsulationKey768) -> Element {
     let encoded = key.encapsulation_key().to_bytes().into();
     // FIPS 203 encodes integers modulo 3329 by their smallest representatives.

@@ -118,7 +118,8 @@ impl Field {
         })
     }
 
-    /// Carries the bits above 51 of each limb to the next limb; limbs under 2^63 become reduced.
+    /// Carries the bits above 51 of each limb to the next limb. The result is reduced if the limbs
+    /// are below 2^63.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn carried(limbs: [__m512i; LIMBS]) -> Self {
@@ -179,7 +180,8 @@ impl Field {
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn mul(&self, other: &Self) -> Self {
         let (a, b) = (&self.0, &other.0);
-        // The high part of a product has the weight 2^52, which is twice that of the next limb.
+        // The high part of a product has the weight 2^52 relative to its limb, which is twice the
+        // weight of the next limb. So it is doubled.
         let mut sums = [_mm512_setzero_si512(); 2 * LIMBS];
         for i in 0..LIMBS {
             for j in 0..LIMBS {
@@ -201,7 +203,7 @@ impl Field {
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn square(&self) -> Self {
         let a = &self.0;
-        // Products of different limbs occur twice.
+        // The product of two different limbs occurs twice, so it is doubled.
         let mut sums = [_mm512_setzero_si512(); 2 * LIMBS];
         for i in 0..LIMBS {
             for j in i + 1..LIMBS {
@@ -232,7 +234,8 @@ impl Field {
     fn folded(sums: &[__m512i; 2 * LIMBS]) -> Self {
         let mut limbs = [_mm512_setzero_si512(); LIMBS];
         for (i, limb) in limbs.iter_mut().enumerate() {
-            // 19 times the upper half; the total is at most 2^61.
+            // 2^255 is 19 modulo the prime, so 19 times the upper half is added. The total is at
+            // most 2^61.
             let upper = sums[i + LIMBS];
             let thrice = _mm512_add_epi64(_mm512_add_epi64(upper, upper), upper);
             let nineteen = _mm512_add_epi64(_mm512_slli_epi64::<4>(upper), thrice);

@@ -26,7 +26,7 @@ use ristretto::{decode, encode_doubles, map};
 /// Number of elements in a vector.
 const LANES: usize = 8;
 
-/// Number of parts of the table of a point that is multiplied by many scalars.
+/// Number of parts of the table for a point that is multiplied by many scalars; see [`Table`].
 const PARTS: usize = 8;
 
 /// The proof that this CPU has AVX-512 F and IFMA.

@@ -23,8 +23,8 @@ pub(super) struct Point {
     pub(super) t: Field,
 }
 
-/// A point as the formulas yield it, before both coordinates are brought to one denominator: `x = X
-/// / Z`, `y = Y / T`.
+/// The result of an addition or doubling, whose coordinates still have different denominators: `x =
+/// X / Z`, `y = Y / T`.
 pub(super) struct Completed {
     pub(super) x: Field,
     pub(super) y: Field,
@@ -44,13 +44,13 @@ struct Addend {
 /// Number of 4-bit digits of a scalar.
 pub(super) const DIGITS: usize = 64;
 
-/// Number of multiples in a table, which is the largest absolute value of a digit.
+/// Number of multiples of a point in a table. It equals the largest absolute value of a digit.
 const MULTIPLES: usize = 8;
 
 /// One digit from -8 to 7 per lane and position, least significant position first.
 pub(super) type Digits = Zeroizing<[[i8; LANES]; DIGITS]>;
 
-/// Splits scalars below 2^254 into digits; the last digit has room for a carry.
+/// Splits scalars below 2^254 into digits. The last digit can also hold the carry.
 pub(super) fn digits(scalars: &[[u8; 32]; LANES]) -> Digits {
     let mut digits = Zeroizing::new([[0; LANES]; DIGITS]);
     for (lane, scalar) in scalars.iter().enumerate() {

@@ -6,56 +6,59 @@ use super::{Bbr, LossTest, MIN_COMPETITION_TIME, State};
 use crate::rate::loss::exceeds;
 use crate::rate::{DeliverySample, Feedback, rate_of, scale};
 
-/// The maximum loss beyond the floor that is not congestion, as a share of packets.
-/// `BBR.LossThresh` of draft-ietf-ccwg-bbr.
+/// The maximum loss in excess of the random loss of the path (the loss floor) that is not
+/// congestion, as a share of packets. `BBR.LossThresh` of draft-ietf-ccwg-bbr.
 const TOLERATED_LOSS: f64 = 0.02;
 /// The factor by which the rate falls when other flows fill the queue. Chosen: it falls by 15 %;
 /// BBR and CUBIC fall by 30 %.
 const BETA: f64 = 0.85;
-/// The share of a bottleneck's rate that is used once it is found. Chosen: the remaining 3 % empty
-/// the queue.
+/// The share of a bottleneck's rate that is used once the rate is found. Chosen: the remaining 3 %
+/// empty the queue.
 const HEADROOM: f64 = 0.97;
-/// The minimum growth of the round-trip time that disproves a seed, as a part of the minimum
-/// round-trip time: 1/40. Chosen: a seed 6 % too high causes it within half a round trip.
+/// The minimum growth of the round-trip time that shows that a seeded rate is too high, as a part
+/// of the minimum round-trip time: 1/40. Chosen: a seed 6 % too high causes it within half a round
+/// trip.
 const SEED_QUEUE_DIVISOR: u32 = 40;
-/// The minimum growth of the round-trip time that disproves a seed, in absolute terms. Chosen: less
-/// is attributed to timers of the hosts.
+/// The minimum growth of the round-trip time that shows that a seeded rate is too high, in absolute
+/// terms. Chosen: smaller growth is attributed to timers of the hosts.
 const MIN_SEED_QUEUE: Duration = Duration::from_micros(2500);
-/// The minimum time over which that growth is measured, as a part of the minimum round-trip time:
-/// 1/4. Chosen: growth over a shorter time is ignored.
+/// The minimum time over which the growth of the round-trip time is measured to check a seeded
+/// rate, as a part of the minimum round-trip time: 1/4. Chosen: growth over a shorter time is
+/// ignored.
 const SEED_TIME_DIVISOR: u32 = 4;
-/// The minimum time over which that growth is measured, in absolute terms. Chosen: takes effect
-/// below a round-trip time of 80 ms.
+/// The minimum time over which the growth of the round-trip time is measured to check a seeded
+/// rate, in absolute terms. Chosen: takes effect below a round-trip time of 80 ms.
 const MIN_SEED_TIME: Duration = Duration::from_millis(20);
-/// The minimum excess of the seed over the bottleneck, as a share of the bottleneck, at which the
-/// rate is lowered. Chosen: a seed closer to the bottleneck's rate is kept.
+/// The minimum excess of a seeded rate over the bottleneck's rate at which it is lowered, as a
+/// share of the bottleneck's rate. Chosen: a seed closer to the bottleneck's rate is kept.
 const MIN_SEED_EXCESS: f64 = 0.06;
 /// Rounds of cruising before a queue is attributed to other flows. Chosen: an earlier queue may be
 /// this flow's own.
 const MIN_SHARED_ROUNDS: u64 = 2;
-/// The maximum time that one evaluation adds to the time with a queue. Chosen: half of
+/// The maximum time that one evaluation adds to `queue_time`. Chosen: half of
 /// [`MIN_COMPETITION_TIME`], so that one evaluation after a silence does not decide.
 const MAX_QUEUE_STEP: Duration = Duration::from_secs(1);
-/// The standard deviations by which losses exceed the expected number before the CUBIC window
-/// shrinks. Chance does so once in about 700 evaluations.
+/// The number of standard deviations by which losses must exceed the expected number for the CUBIC
+/// window to shrink. Chance alone causes that in about one of 700 evaluations.
 const LOSS_DEVIATIONS: f64 = 3.0;
-/// The minimum number of packets of an interval that ends a loss test. Chosen: shorter intervals
-/// have too few packets for a loss rate.
+/// The minimum number of packets in an interval without excess loss that ends a loss test. Chosen:
+/// shorter intervals have too few packets for a loss rate.
 const MIN_CLEAN_PACKETS: u64 = 32;
-/// The factor of the minimum round-trip time that shows a queue longer than the bandwidth-delay
-/// product, together with [`MIN_DEEP_QUEUE`]. Chosen: a probe of this flow adds a tenth of one.
+/// A queue is deep if the round-trip time exceeds this multiple of its minimum plus
+/// [`MIN_DEEP_QUEUE`]. Such a queue is longer than the bandwidth-delay product. Chosen: a probe of
+/// this flow adds only a tenth of that product.
 const DEEP_QUEUE_ROUND_TRIPS: u32 = 2;
-/// The time added to [`DEEP_QUEUE_ROUND_TRIPS`] round trips. Chosen: on paths below 20 ms it is the
-/// larger part.
+/// The fixed part of the threshold for a deep queue; see [`DEEP_QUEUE_ROUND_TRIPS`]. Chosen: below
+/// a round-trip time of 20 ms it is the larger part of the queueing delay at the threshold.
 const MIN_DEEP_QUEUE: Duration = Duration::from_millis(20);
 /// In a deep queue, a delivery rate below this share of the sending rate shows congestion without
-/// any loss. Chosen: smaller differences wait for losses.
+/// any loss. Chosen: with a smaller difference, the controller waits for losses.
 const CONGESTED_DELIVERY: f64 = 0.6;
-/// The queue that ends the start-up, as a part of the minimum round-trip time: 1/4. Chosen: the
-/// start-up then ends without waiting for a loss.
+/// The minimum queueing delay that ends the start-up, as a part of the minimum round-trip time:
+/// 1/4. Chosen: the start-up then ends without waiting for a loss.
 const STARTUP_QUEUE_DIVISOR: u32 = 4;
-/// The queue that ends the start-up, in absolute terms. Chosen: takes effect below a round-trip
-/// time of 12 ms.
+/// The minimum queueing delay that ends the start-up, in absolute terms. Chosen: takes effect below
+/// a round-trip time of 12 ms.
 const MIN_STARTUP_QUEUE: Duration = Duration::from_millis(3);
 /// The minimum duration of an interval whose delivery rate is used. Chosen: below it, the target
 /// follows from loss and the sending rate.
@@ -66,12 +69,13 @@ const SHARP_DECREASE: f64 = 0.8;
 /// The share of the tested loss that must remain at a lower sending rate if the loss is the path's
 /// own. Chosen: random loss stays, apart from chance, and loss by congestion falls with the rate.
 const PERSISTENT_LOSS: f64 = 0.7;
-/// The maximum factor of the rate during a loss test. Chosen: as much as a reaction to congestion.
+/// During a loss test, the rate is at most this share of the rate before it. Chosen: as much as a
+/// reaction to congestion.
 const LOSS_TEST_RATE: f64 = BETA;
 
 impl Bbr {
-    /// Compares the seed with the growth of the queue. At a rate r into a bottleneck of rate c, it
-    /// grows by (r - c) / c seconds per second.
+    /// Lowers a seeded rate that makes the queue grow. At a sending rate r into a bottleneck of
+    /// rate c, the queueing delay grows by (r - c) / c seconds per second.
     pub(super) fn check_seed(&mut self, feedback: &Feedback) {
         let (Some((until, first)), Some(rtt), Some(sample)) =
             (self.seed_check, feedback.rtt, feedback.delivery)
@@ -192,7 +196,7 @@ impl Bbr {
             }
             self.congested(target, false);
         } else if let Some(loss_test) = self.loss_test.take() {
-            // The loss of the test may be as high as expected by chance.
+            // Adds one standard deviation to the number of lost packets, to allow for chance.
             let lost = interval.lost as f64;
             if lost + lost.sqrt() > PERSISTENT_LOSS * loss_test.loss * total as f64 {
                 // The rate was lower and the loss was not, so the loss is the path's own.
@@ -224,8 +228,8 @@ impl Bbr {
         }
     }
 
-    /// Lowers the rate to `target`, the rate of the bottleneck. `found`: this flow alone exceeded
-    /// it, not its share among other flows.
+    /// Lowers the rate to about `target`, the rate of the bottleneck. `found` is true if this flow
+    /// alone exceeded the rate of the bottleneck, and not only its share among other flows.
     pub(super) fn congested(&mut self, target: u64, found: bool) {
         self.events += 1;
         self.seed_check = None;
@@ -238,7 +242,8 @@ impl Bbr {
             State::Cruise | State::ProbeRtt => false,
         };
         let rate = if target < scale(before, SHARP_DECREASE) || found {
-            // The model of the rate is invalid.
+            // The rate of the model was far too high, so the time with a queue that was measured at
+            // it is discarded.
             self.queue_time = Duration::ZERO;
             scale(target, HEADROOM)
         } else if probing && !self.shared {

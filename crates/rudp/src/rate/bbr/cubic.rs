@@ -1,4 +1,4 @@
-//! The congestion window of a CUBIC flow under the same conditions (RFC 9438).
+//! The congestion window that a CUBIC flow would have on the same path (RFC 9438).
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(super) struct CubicWindow {
     epoch: (Time, f64),
     reno: f64,
     updated: Time,
-    /// The time before which losses belong to the last reduction.
+    /// Losses before this time do not reduce the window again.
     recovered: Time,
 }
 

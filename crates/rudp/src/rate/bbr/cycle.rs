@@ -5,40 +5,44 @@ use std::time::Duration;
 use super::{Bbr, EPOCH_ROUNDS, MIN_CRUISE_ROUNDS, STARTUP_GAIN, State};
 use crate::rate::{Feedback, scale};
 
-/// The factor of the rate after a probe that took capacity from other flows.
+/// The factor by which the rate is multiplied after a probe that took capacity from other flows.
 const SHARED_FACTOR: f64 = 0.94;
-/// The minimum gain of a first probe. Chosen: a flow near its maximum rate probes by 8 %.
+/// The minimum pacing gain of a first probe. Chosen: a flow near its maximum rate probes by 8 %.
 const MIN_PROBE_GAIN: f64 = 1.08;
-/// The step of a first probe, as a share of the maximum rate seen.
+/// The amount by which a first probe raises the rate, as a share of the maximum rate seen.
 const PROBE_SHARE: f64 = 0.05;
-/// The maximum gain of a first probe. Chosen: a flow reaches it below a tenth of its maximum rate.
+/// The maximum pacing gain of a first probe. Chosen: a flow reaches it below a tenth of its maximum
+/// rate.
 const MAX_PROBE_GAIN: f64 = 1.5;
 /// The maximum volume that a probe adds to a queue, as a share of the bandwidth-delay product.
 const PROBE_VOLUME: f64 = 0.1;
-/// The volume that a probe may always add, in packets.
+/// The volume that a probe may add in any case, in packets.
 const PROBE_PACKETS: u64 = 32;
-/// The gain of a second probe, after a first one that was delivered in full.
+/// The pacing gain of a second probe, after a first one that was delivered in full.
 const SECOND_PROBE_GAIN: f64 = 1.25;
-/// The gain of a start-up after two probes. The available rate may be only slightly higher than
-/// they found, and a whole round is sent before a loss shows an excess.
+/// The pacing gain of a start-up after two probes. It is below `STARTUP_GAIN`, because the
+/// available rate may be only slightly higher than the probes found, and a whole round is sent
+/// before a loss shows an excess.
 const RESTART_GAIN: f64 = 1.6;
-/// The factor by which that gain grows with every round that finds a higher rate.
+/// The factor by which the gain of a start-up grows with every round that finds a higher rate.
 const STARTUP_GROWTH: f64 = 1.4;
-/// The maximum number of random rounds between probes beyond the minimum.
+/// The number of rounds between probes exceeds the minimum by a random number below this one.
 const CRUISE_SPREAD: u64 = 5;
 /// The maximum time between probes. Chosen: takes effect above a round-trip time of 200 ms.
 const MAX_CRUISE: Duration = Duration::from_secs(2);
 /// The time after which the minimum round-trip time is measured again. `BBR.ProbeRTTInterval` of
 /// draft-ietf-ccwg-bbr.
 const MIN_RTT_VALIDITY: Duration = Duration::from_secs(5);
-/// The duration of that measurement. `BBR.ProbeRTTDuration` of the draft.
+/// The duration of a measurement of the minimum round-trip time. `BBR.ProbeRTTDuration` of
+/// draft-ietf-ccwg-bbr.
 const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 /// The factor by which each round of a start-up must raise the rate. As in draft-ietf-ccwg-bbr.
 const STARTUP_INCREASE: f64 = 1.25;
-/// The number of rounds without such an increase that end a start-up: three, as in the draft.
+/// The number of rounds without an increase by [`STARTUP_INCREASE`] that end a start-up: three, as
+/// in draft-ietf-ccwg-bbr.
 const MAX_FLAT_ROUNDS: u64 = 3;
-/// The number of rounds after which a queue is taken as drained. As in draft-ietf-ccwg-bbr. At
-/// `DRAIN_GAIN` they remove three quarters of a bandwidth-delay product.
+/// The number of rounds after which a queue is assumed to be drained. As in draft-ietf-ccwg-bbr. At
+/// `DRAIN_GAIN` these rounds remove three quarters of a bandwidth-delay product.
 const MAX_DRAIN_ROUNDS: u64 = 3;
 /// The part of the maximum rate that is forgotten with each probe: 1/50. Chosen: it halves in 34
 /// probes.
@@ -46,8 +50,8 @@ const CEILING_DECAY: u64 = 50;
 /// The minimum duration of a probe, as a share of a round trip. Chosen: shorter ones hardly raise a
 /// rate measured over a round trip.
 const MIN_PROBE_SHARE: f64 = 0.1;
-/// The share of a probe's addition by which the rate must grow if the probe was delivered in full.
-/// Chosen: the rest is attributed to measurement.
+/// A probe was delivered in full if the measured rate grew by at least this share of the probe's
+/// increase. Chosen: the rest is attributed to measurement.
 const PROBE_DELIVERED: f64 = 0.6;
 /// The factor by which a probe must raise the rate to have taken capacity from other flows. Chosen:
 /// smaller increases are attributed to measurement.
@@ -84,8 +88,8 @@ impl Bbr {
                 let long =
                     self.now.since(self.state_since) >= MAX_CRUISE && self.rounds_in_state() >= 1;
                 let app_limited = feedback.delivery.is_none_or(|sample| sample.app_limited);
-                // Before that, the path was filled for less than a round, so a probe would keep too
-                // low a rate.
+                // Until two rounds after a pause of the application, the path was filled for less
+                // than a round, so a probe would keep too low a rate.
                 let filled = self.round >= self.busy_round + 2;
                 let due = filled && (self.rounds_in_state() >= self.cruise_rounds || long);
                 if feedback.round_start && due && !app_limited && self.reaction_seen() {
@@ -122,7 +126,7 @@ impl Bbr {
     }
 
     pub(super) fn start_probe(&mut self) {
-        // Only the last two cycles are kept.
+        // `bandwidth` contains only the last two cycles.
         if self.bandwidth[1] > 0 {
             self.bandwidth = [self.bandwidth[1], 0];
         }
@@ -162,9 +166,9 @@ impl Bbr {
         } else {
             let took = self.probe_best > scale(self.probe_from, PROBE_TAKEN);
             if self.probe_queue && (took || self.shared) {
-                // The probe raised the rate of this flow, and yet there is a queue: it took
-                // capacity from other flows. Returns some of it. The reduction is proportional, so
-                // that a large flow returns more than a small one.
+                // The probe raised the rate of this flow, and yet there is a queue: the flow took
+                // capacity from other flows, and returns some of it. The reduction is proportional,
+                // so that a large flow returns more than a small one.
                 let rate = scale(self.rate(), SHARED_FACTOR);
                 self.set_rate(rate);
             }
@@ -181,8 +185,8 @@ impl Bbr {
     }
 
     pub(super) fn drain(&mut self) {
-        // The random interval keeps two flows from always probing in the same round, where they
-        // would not learn their shares.
+        // The random interval prevents two flows from always probing in the same round, in which
+        // neither could learn its share.
         self.cruise_rounds =
             MIN_CRUISE_ROUNDS + mix(self.sent ^ self.now.as_nanos()) % CRUISE_SPREAD;
         self.enter(State::Drain);

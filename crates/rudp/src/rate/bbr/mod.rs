@@ -30,8 +30,8 @@ const CRUISE_GAIN: f64 = 0.99;
 /// The maximum of the bytes in flight, as a multiple of the bandwidth-delay product.
 const WINDOW_GAIN: f64 = 2.25;
 /// The time by which acknowledgements, timers and schedulers may delay the processing of arrived
-/// packets. On paths below a millisecond it is longer than the round-trip time. The window grows by
-/// it, so that it does not limit the rate.
+/// packets. On paths below a millisecond it is longer than the round-trip time. The window includes
+/// the bytes sent in this time, so that the delay does not limit the rate.
 const HOST_DELAY: Duration = Duration::from_millis(1);
 /// The minimum number of rounds between probes. Chosen: with `CRUISE_SPREAD`, 6 to 10 rounds.
 const MIN_CRUISE_ROUNDS: u64 = 6;
@@ -45,15 +45,16 @@ const QUEUE_DIVISOR: u32 = 16;
 const MIN_QUEUE: Duration = Duration::from_micros(1500);
 /// The growth of the round-trip time that shows a queue, as a multiple of its usual change.
 /// Measured in virtual time, at 20 Mbit/s and 60 ms with 20 ms of jitter: a flow uses 99 % of the
-/// path. Without this margin, one with a seed of 70 % stayed at 60 % for seconds.
+/// path. Without this margin, a flow that was seeded with 70 % of the rate stayed at 60 % for
+/// seconds.
 const NOISE_MARGIN: u32 = 3;
 /// The number of packets after which loss is evaluated before the end of a round.
 const INTERVAL_PACKETS: u64 = 256;
 /// The minimum duration of an interval whose sending rate is used. Chosen: the evaluation ignores
 /// the rate of shorter ones.
 const MIN_INTERVAL: Duration = Duration::from_millis(5);
-/// The number of rounds after which feedback on a reaction is assumed, even if the packet counts do
-/// not show it.
+/// The number of rounds after a change of the rate after which feedback is assumed to show the new
+/// rate, even if the byte counts do not confirm it.
 const EPOCH_ROUNDS: u64 = 3;
 /// The time with a queue in the cruise state after which other flows are assumed to keep it full. A
 /// start-up leaves a queue behind on paths with several bandwidth-delay products of queue. Without
@@ -71,9 +72,9 @@ enum State {
     Drain,
     /// The flow sends at the rate of the model.
     Cruise,
-    /// A probe: the flow sends faster than that, for a round trip or a part of it.
+    /// A probe: the flow sends faster than the rate of the model, for a round trip or a part of it.
     Up,
-    /// The round trip after which the effect of a probe shows.
+    /// The flow waits until the feedback shows the effect of a probe, which takes a round trip.
     Wait,
     /// Only a few packets are in flight, so that the minimum round-trip time is measured.
     ProbeRtt,
@@ -98,12 +99,13 @@ struct Interval {
     started: Time,
     acked: u64,
     lost: u64,
-    /// Bytes acknowledged after the first feedback of the interval. That one covers an unknown time
-    /// before it.
+    /// Bytes acknowledged after the first feedback of the interval. The first feedback is excluded,
+    /// because it covers an unknown time before the interval.
     bytes: u64,
     lowest_rtt: Option<Duration>,
     last_rtt: Duration,
-    /// The sending times of the first and the last packet, and the bytes sent before each.
+    /// The sending times of the first and the last packet of the interval, and the bytes sent
+    /// before each.
     left: Option<[(Time, u64); 2]>,
     /// The application had nothing to send for a part of the interval.
     app_limited: bool,
@@ -172,7 +174,7 @@ pub struct Bbr {
     min_rtt_seen: Time,
     /// The minimum round-trip time of the previous interval.
     interval_rtt: Option<Duration>,
-    /// The usual change of that minimum from one interval to the next.
+    /// The smoothed change of `interval_rtt` from one interval to the next.
     rtt_noise: Duration,
     floor: LossFloor,
     interval: Interval,
@@ -182,7 +184,7 @@ pub struct Bbr {
     flat_rounds: u64,
     state_since: Time,
     state_round: u64,
-    /// Number of rounds of the cruise state.
+    /// Number of rounds in the cruise state before the next probe.
     cruise_rounds: u64,
     /// Number of probes delivered in full, in a row.
     streak: u32,
@@ -205,12 +207,13 @@ pub struct Bbr {
     cubic: Option<CubicWindow>,
     /// The smoothed round-trip time, queues included.
     smoothed_rtt: Duration,
-    /// The queue that is being drained was built by this flow.
+    /// `true` if this flow built the queue that is being drained.
     own_queue: bool,
     probe_rtt_min: Option<Duration>,
     sent: u64,
     resolved: u64,
-    /// The bytes sent until the last reaction. Feedback on these bytes is about the time before it.
+    /// The number of bytes sent until the last change of the rate. Feedback on these bytes does not
+    /// show the new rate.
     epoch_end: u64,
     epoch_round: u64,
     epoch_at: Time,
@@ -311,7 +314,7 @@ impl Bbr {
         self.begin_epoch();
     }
 
-    /// Starts a new epoch: feedback on packets that were sent before is not about the new rate.
+    /// Starts a new epoch: feedback on packets sent before now does not show the new rate.
     fn begin_epoch(&mut self) {
         self.epoch_end = self.sent;
         self.epoch_round = self.round;
@@ -320,7 +323,8 @@ impl Bbr {
         self.interval = Interval::default();
     }
 
-    /// Returns whether feedback is about packets that were sent after the last reaction.
+    /// Returns whether feedback shows the new rate: it is about packets that were sent after the
+    /// last change of the rate.
     fn reaction_seen(&self) -> bool {
         self.resolved >= self.epoch_end || self.round >= self.epoch_round + EPOCH_ROUNDS
     }
@@ -386,7 +390,8 @@ impl Bbr {
     }
 
     fn update_rate(&mut self, sample: &DeliverySample) {
-        // Random loss does not fill the bottleneck, so the sending rate may be higher by it.
+        // Lost packets do not use the bottleneck, so the sending rate may exceed the delivery rate
+        // by the share of random loss.
         let rate = scale(sample.rate, 1.0 / (1.0 - self.floor.rate()));
         if rate == 0 || !self.reaction_seen() || (sample.app_limited && rate <= self.rate()) {
             return;
@@ -434,7 +439,7 @@ impl RateController for Bbr {
         self.check_seed(feedback);
         if self.reacting && self.reaction_seen() {
             // The packets counted so far, and those that this feedback reports lost, were sent
-            // before the reaction.
+            // before the reaction, so they are ignored.
             self.reacting = false;
             self.interval = Interval::default();
             self.step(feedback);

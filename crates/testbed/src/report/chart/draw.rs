@@ -1,4 +1,4 @@
-//! The layout of a figure.
+//! Computes the layout of a figure and draws it as SVG.
 
 use super::{
     Figure, Panel, Point, Series, SeriesStyle,
@@ -6,11 +6,12 @@ use super::{
     svg::{Anchor, Font, Svg},
 };
 
-/// Colours that are also distinct for colour-blind readers (Okabe and Ito, 2008), darkest first.
+/// Colours of series, darkest first. Colour-blind readers can distinguish them (Okabe and Ito,
+/// 2008).
 const COLORS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
 ];
-/// Colour of dashed series, which are distinguished by their dashes.
+/// Colour of all dashed series. They differ by their dash patterns.
 const GREY: &str = "#777777";
 const DASHES: [&str; 3] = ["6 4", "2 3", "10 3 2 3"];
 const FRAME: &str = "#444444";
@@ -22,7 +23,7 @@ const RIGHT: f64 = 18.0;
 const ABOVE: f64 = 28.0;
 const BELOW: f64 = 52.0;
 const LEGEND_LINE: f64 = 20.0;
-/// Approximate width of a letter of the legend, in parts of its font size.
+/// Approximate width of a letter in the legend, as a fraction of the font size.
 const LETTER: f64 = 0.62;
 
 const TITLE: Font = Font {
@@ -56,7 +57,7 @@ const LEGEND: Font = Font {
     color: "#222222",
 };
 
-/// The style of all series of a name.
+/// The style of all series that have the same name.
 struct Style {
     name: String,
     color: &'static str,
@@ -72,7 +73,7 @@ pub(super) fn figure(figure: &Figure) -> String {
         count => count.clamp(1, 3),
     };
     let down = figure.panels.len().div_ceil(across).max(1);
-    // Names of many categories are rotated, and need room below.
+    // The names of many categories are rotated, and need space below the axis.
     let slant = figure.panels.iter().map(slant_room).fold(0.0, f64::max);
     // A single panel may be wide.
     let plot = if across == 1 {
@@ -198,7 +199,8 @@ fn draw_panel(
         };
         let mut shift = 0.0;
         if series.look == SeriesStyle::Marks {
-            // Side by side within half of a category's width.
+            // Points of different series are placed side by side within about half of the width of
+            // a category.
             let width = plot.0 / x.ticks.len().max(1) as f64 * 0.55;
             shift = width * ((mark as f64 + 0.5) / marked as f64 - 0.5);
             mark += 1;
@@ -238,7 +240,7 @@ fn draw_series(
         if point.error > 0.0
             && let Some(high) = place(point, point.y + point.error)
         {
-            // A bar that would reach below zero on a logarithmic axis ends at the mark.
+            // An error bar that would reach zero or less on a logarithmic axis ends at the mark.
             let low = place(point, point.y - point.error).unwrap_or(middle);
             svg.line(low, high, style.color, 1.2);
             for end in [low, high] {
@@ -249,7 +251,8 @@ fn draw_series(
     }
 }
 
-/// Returns the height of rotated names of categories; 0 if they fit side by side.
+/// Returns the additional height that rotated names of categories need. It is 0 if the names fit
+/// side by side without rotation.
 fn slant_room(panel: &Panel) -> f64 {
     let super::Scale::Categories(names) = &panel.x.scale else {
         return 0.0;
@@ -263,11 +266,12 @@ fn slant_room(panel: &Panel) -> f64 {
     if width <= PLOT.0 / names.len().max(1) as f64 {
         return 0.0;
     }
-    // The sine of 35 degrees. A line of text has room already.
+    // 0.574 is the sine of the angle, 35 degrees. 8 pixels for one line of text are available
+    // anyway.
     (width * 0.574 - 8.0).max(0.0)
 }
 
-/// Breaks the legend into lines.
+/// Breaks the legend into lines that are at most `width` wide.
 fn legend_lines(styles: &[Style], width: f64) -> Vec<Vec<(&Style, f64)>> {
     let mut lines: Vec<Vec<(&Style, f64)>> = Vec::new();
     let mut used = f64::INFINITY;
@@ -348,7 +352,8 @@ mod tests {
         ] {
             assert!(svg.contains(text), "{text} is not in the figure");
         }
-        // Per panel: circles for one series, squares for the other. The legend has one of each.
+        // Each panel has circles for one series and squares for the other. The legend has one of
+        // each.
         assert_eq!(svg.matches("<circle").count(), 3 * 2 + 1);
         assert_eq!(svg.matches("<polygon").count(), 3 * 2 + 1);
     }
@@ -365,7 +370,7 @@ mod tests {
         ] {
             match super::super::png(&sample(scale, look).svg()) {
                 Ok(png) => assert!(png.starts_with(b"\x89PNG")),
-                // This machine has no font.
+                // A machine without fonts cannot draw text, so the test cannot check the PNG.
                 Err(super::super::PngError::NoFont) => {}
                 Err(other) => panic!("{other}"),
             }

@@ -13,9 +13,9 @@ pub use scale::Scale;
 pub struct Figure {
     /// The title.
     pub title: String,
-    /// The conditions, in a smaller line below the title; may be empty.
+    /// The conditions that all panels share, as a line below the title. It may be empty.
     pub note: String,
-    /// Panels, from left to right, three in a row; four form a square.
+    /// The panels, from left to right, three in a row. Four panels form a square.
     pub panels: Vec<Panel>,
 }
 
@@ -43,14 +43,14 @@ pub struct Panel {
     pub x: Axis,
     /// The vertical axis. Its scale has no categories.
     pub y: Axis,
-    /// The series. Those of one name have the same style in all panels.
+    /// The series. Series of the same name have the same style in all panels.
     pub series: Vec<Series>,
 }
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// The quantity with its unit.
+    /// The label of the axis: the quantity and its unit.
     pub label: String,
     /// The scale of values.
     pub scale: Scale,
@@ -81,29 +81,29 @@ pub struct Series {
 /// The drawing style of a series.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SeriesStyle {
-    /// Marks with error bars, connected: measurements.
+    /// Marks with error bars, connected by a line, for measurements.
     Line,
-    /// Marks with error bars, side by side: measurements of categories.
+    /// Marks with error bars, side by side, for measurements by category.
     Marks,
-    /// A dashed line without marks: a bound, or published figures.
+    /// A dashed line without marks, for bounds or published figures.
     Dashed,
-    /// A thin line without marks: many points, such as a time series.
+    /// A thin line without marks, for many points such as a time series.
     Trace,
 }
 
 /// A point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Horizontal value; with categories, the number of the category.
+    /// The horizontal value. On an axis of categories, it is the index of the category.
     pub x: f64,
     /// Vertical value.
     pub y: f64,
-    /// Length of the error bar in each direction; 0 for none.
+    /// Length of the error bar above and below the point. 0 for no error bar.
     pub error: f64,
 }
 
 impl Point {
-    /// A point without an error bar.
+    /// Makes a point without an error bar.
     #[must_use]
     pub const fn at(x: f64, y: f64) -> Self {
         Self { x, y, error: 0.0 }

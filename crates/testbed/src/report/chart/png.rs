@@ -17,7 +17,7 @@ const MAX_SIDE: f32 = 16_384.0;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PngError {
-    /// Without a font, a chart would have no numbers.
+    /// This machine has no font, so the text of the chart cannot be drawn.
     #[error(
         "no font found on this machine to write PNG charts with: install one, such as DejaVu Sans"
     )]
@@ -48,7 +48,7 @@ pub fn png(svg: &str) -> Result<Vec<u8>, PngError> {
     let family = (fonts.faces())
         .filter_map(|face| face.families.first())
         .map(|(name, _)| name.clone())
-        // Without these, which are made for screens, any font is used.
+        // These fonts are designed for screens. If none of them exists, any font is used.
         .min_by_key(|name| {
             let liked = [
                 "DejaVu Sans",

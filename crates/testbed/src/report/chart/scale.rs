@@ -1,11 +1,11 @@
-//! Scales: positions of values on an axis, and the labelled values.
+//! Scales: they map values to positions on an axis, and choose the labelled values.
 
 /// The scale of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scale {
-    /// Proportional, from zero.
+    /// A linear scale that starts at zero.
     Linear,
-    /// Logarithmic. On a horizontal axis, zero has a position of its own, left of all others.
+    /// A logarithmic scale. On a horizontal axis, zero has a position left of all other values.
     Log,
     /// One position for each of these names. Value n has the position of name n.
     Categories(Vec<String>),
@@ -24,7 +24,7 @@ pub(super) struct Fitted {
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
     Linear,
-    /// `zero` is the position of zero in logarithms, if it has one.
+    /// `zero` is the position of the value 0, as a logarithm, if it has one.
     Log {
         zero: Option<f64>,
     },
@@ -58,7 +58,7 @@ impl Fitted {
         }
     }
 
-    /// Returns the position of a value. `None` if it has none.
+    /// Returns the position of a value, from 0 to 1. `None` if the axis cannot show the value.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
         let along = match self.kind {
             Kind::Linear | Kind::Categories => value,
@@ -70,7 +70,7 @@ impl Fitted {
         place.is_finite().then(|| place.clamp(0.0, 1.0))
     }
 
-    /// Returns whether values are numbers of categories.
+    /// Returns whether values are indices of categories.
     pub(super) fn has_categories(&self) -> bool {
         self.kind == Kind::Categories
     }
@@ -83,7 +83,7 @@ impl Fitted {
             kind: Kind::Linear,
             low: 0.0,
             high: steps * step,
-            // At most ten, because the step is at least a tenth of the largest value.
+            // There are at most ten steps, because a step is at least a tenth of the largest value.
             ticks: (0..=steps as u32)
                 .map(|number| f64::from(number) * step)
                 .map(|value| (value, tick_name(value)))
@@ -94,7 +94,7 @@ impl Fitted {
     fn log(low: f64, high: f64, zero: bool) -> Self {
         let first = low.log10();
         let last = high.log10();
-        // Below two decades, steps of 1, 2 and 5 are needed for enough labels.
+        // An axis of less than two decades has labels at 1, 2 and 5 times a power of ten.
         let factors: &[f64] = if last - first < 2.0 {
             &[1.0, 2.0, 5.0]
         } else {
@@ -107,7 +107,7 @@ impl Fitted {
                     .map(move |factor| factor * 10f64.powi(decade))
             })
             .collect();
-        // The axis ends at the marks next to the values.
+        // The axis starts and ends at the marks that enclose all values.
         let below = marks
             .iter()
             .rposition(|mark| *mark <= low * (1.0 + 1e-9))

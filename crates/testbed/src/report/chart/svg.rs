@@ -1,15 +1,15 @@
-//! The shapes of SVG 1.1 that charts use.
+//! Writes the shapes of SVG 1.1 that charts use.
 
 use std::fmt::Write;
 
-/// An SVG file in progress. Lengths are in pixels of the nominal size.
+/// An SVG file that is being written. Lengths are in pixels.
 pub(super) struct Svg {
     body: String,
     width: f64,
     height: f64,
 }
 
-/// The anchor of a text.
+/// The point of a text that is placed at the given position.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -49,7 +49,7 @@ impl Svg {
         ));
     }
 
-    /// Draws a line through points. `dashes` is the pattern, empty for none.
+    /// Draws a line through points. `dashes` is an SVG dash pattern. It is empty for a solid line.
     pub(super) fn path(&mut self, points: &[(f64, f64)], color: &str, width: f64, dashes: &str) {
         if points.is_empty() {
             return;
@@ -68,7 +68,7 @@ impl Svg {
         ));
     }
 
-    /// Draws one of four marks: circle, square, triangle, diamond.
+    /// Draws a mark. The numbers 0 to 3 of `kind` select circle, square, triangle and diamond.
     pub(super) fn mark(&mut self, kind: usize, (x, y): (f64, f64), color: &str) {
         const R: f64 = 4.0;
         let corners: &[(f64, f64)] = match kind % 4 {
@@ -127,7 +127,7 @@ impl Svg {
         ));
     }
 
-    /// Returns the file.
+    /// Returns the text of the SVG file.
     pub(super) fn finish(self) -> String {
         let Self {
             body,

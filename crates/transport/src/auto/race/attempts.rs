@@ -1,7 +1,7 @@
 //! The attempts of a race.
 //!
-//! Each connection is set up by a task of its own, which reports [`Update`]s. The race applies one
-//! after another.
+//! Each connection has a task that sets it up and reports [`Update`]s. The race applies the reports
+//! one after another.
 
 use std::{iter, sync::Arc, time::Duration};
 
@@ -29,17 +29,17 @@ pub(super) struct Race {
     tasks: JoinSet<()>,
     updates: UnboundedReceiver<(usize, Update)>,
     sender: UnboundedSender<(usize, Update)>,
-    /// Connections have the same positions in `running` and `progress`.
+    /// The attempts. `progress.connections` has the same order.
     running: Vec<Running>,
     pub(super) progress: RaceProgress,
-    /// Start of the UDP handshakes; `None` after they have started.
+    /// Time at which the UDP handshakes start. `None` after they have started.
     pub(super) udp_due: Option<Instant>,
     udp_began: Instant,
     /// Time at which the first connection was established, or TCP failed.
     first_settled: Option<Instant>,
 }
 
-/// A candidate with its attempt.
+/// A candidate with the task that sets up its connection.
 struct Running {
     entry: Entry,
     task: Option<AbortHandle>,
@@ -95,7 +95,7 @@ impl Race {
         Ok(race)
     }
 
-    /// Returns the positions of the connections with such a port.
+    /// Returns the indices of the connections whose port satisfies `has`.
     fn all(&self, has: impl Fn(Port) -> bool) -> Vec<usize> {
         let connections = &self.progress.connections;
         (0..connections.len())
@@ -103,7 +103,7 @@ impl Race {
             .collect()
     }
 
-    /// Returns the position of the connection that a transport needs.
+    /// Returns the index of the connection over which a transport would run.
     pub(super) fn find(&self, transport: &str) -> Option<usize> {
         (self.running.iter()).position(|it| it.entry.transports.contains(&transport))
     }
@@ -114,7 +114,7 @@ impl Race {
         (connections.find(|it| it.port == Port::Stream)).map(|it| &it.stage)
     }
 
-    /// Starts an attempt in a task. Dropping the race abandons it.
+    /// Starts an attempt in a task. Dropping the race aborts the task.
     fn open(&mut self, index: usize, address: String) {
         let running = &mut self.running[index];
         let named: &[&str] = match self.options.takes_named {
@@ -172,16 +172,17 @@ impl Race {
                 }
             }
             (Update::Failed(error), Stage::Pending) => self.end(index, Some(&Arc::new(error))),
-            // The attempt has ended.
+            // Ignore reports of an attempt that has ended.
             _ => {}
         }
     }
 
     /// Delays UDP if the listener is on the same host or LAN. There, concurrent handshakes cost
-    /// more processor time than the round trips that they save: TCP over loopback is established
-    /// after 2.8 ms together with the others, and after 0.6 ms alone (medians of 200,
-    /// `examples/auto.rs`, on two processors). The answer may also come from a proxy on this side
-    /// of a long path, so UDP waits at most as long as a busy processor may need for TLS.
+    /// more time, for computation, than the round trips that they save: over loopback, TCP is
+    /// established after 2.8 ms together with the UDP handshakes, and after 0.6 ms alone (medians
+    /// of 200, `examples/auto.rs`, on two processors). The TCP answer may also come from a nearby
+    /// proxy in front of a long path. So UDP waits at most [`AutoOptions::udp_patience`], the time
+    /// that a busy processor may need for TLS.
     fn hold_udp(&mut self, rtt: Duration) {
         if rtt < PathClass::SAME_LAN_LIMIT && self.udp_due.is_some() {
             let due = Instant::now().checked_add(self.options.udp_patience);
@@ -189,7 +190,7 @@ impl Race {
         }
     }
 
-    /// Waits until the progress changes. Returns `false` if it cannot change any more.
+    /// Waits until [`RaceProgress`] changes. Returns `false` if no further change is possible.
     pub(super) async fn changed(&mut self) -> bool {
         while self.is_open() {
             let (blocked_at, overdue_at) = (self.udp_blocked_at(), self.overdue_at());
@@ -218,7 +219,7 @@ impl Race {
         false
     }
 
-    /// Returns whether a connection may still be established, or report more.
+    /// Returns whether any connection is pending, or is established and still measures the path.
     fn is_open(&self) -> bool {
         let is_open = |stage: &Stage| {
             stage.is_pending() || stage.up().is_some_and(|report| !report.is_complete)
@@ -230,20 +231,21 @@ impl Race {
     /// side or [`AutoOptions::choice_timeout`] has passed.
     ///
     /// In TLS 1.3, the connector's handshake ends before the listener checks the connector's
-    /// certificate. If the listener rejects it, this returns that error.
+    /// certificate. If the listener rejects the certificate, this returns the error.
     pub(super) async fn leave(&mut self) -> Result<(), TransportError> {
         let limit = self.options.choice_timeout;
         for index in self.by_port() {
             if let Some(connection) = &mut self.running[index].connection {
-                // A listener that takes longer has rejected no one so far.
+                // Without an answer in time, the listener is assumed to have accepted the
+                // certificate.
                 return (tokio::time::timeout(limit, connection.close()).await).unwrap_or(Ok(()));
             }
         }
         Ok(())
     }
 
-    /// Records the listener's offer, removes other transports, and starts the attempts that need a
-    /// port of the offer.
+    /// Records the listener's offer, ends the attempts of transports that are not offered, and
+    /// starts the attempts on the separate ports that the offer contains.
     fn learn(&mut self, offer: Offer) {
         if self.progress.offer.is_some() {
             return;
@@ -265,7 +267,7 @@ impl Race {
         self.progress.offer = Some(offer);
     }
 
-    /// Ends a connection's part in the race: it has failed, or is absent.
+    /// Ends an attempt. Its stage becomes `Failed` with an error, and `Absent` without one.
     pub(super) fn end(&mut self, index: usize, error: Option<&Arc<TransportError>>) {
         let stage = error.cloned().map_or(Stage::Absent, Stage::Failed);
         self.progress.connections[index].stage = stage;
@@ -276,7 +278,7 @@ impl Race {
         }
     }
 
-    /// Ends the pending attempts.
+    /// Fails the pending attempts on the ports for which `is_concerned` returns `true`.
     fn end_pending(&mut self, is_concerned: impl Fn(Port) -> bool, error: TransportError) {
         let error = Arc::new(error);
         for index in self.all(is_concerned) {
@@ -313,12 +315,12 @@ impl Race {
             && !over_udp().any(|it| it.stage.up().is_some())
     }
 
-    /// Returns the time at which UDP counts as blocked (docs/protocol.md, "When UDP is blocked");
-    /// `None` while that is unknown.
+    /// Returns the time from which UDP is considered blocked (docs/protocol.md, "When UDP is
+    /// blocked"). Returns `None` if TCP is not established, or if the race does not wait for UDP.
     fn udp_blocked_at(&self) -> Option<Instant> {
         let tcp = self.stream()?.up().filter(|_| self.waits_for_udp())?;
-        // TLS takes a round trip of the whole path, but a proxy on this side may have opened the
-        // connection.
+        // The TCP handshake may have ended at a nearby proxy. The TLS handshake takes a round trip
+        // of the whole path.
         let tls = tcp.after.saturating_sub(self.progress.tcp_rtt?);
         let rtt = tls.max(tcp.path.least_rtt().unwrap_or_default());
         let patience = self.options.udp_patience.max(rtt / 2);
@@ -334,10 +336,10 @@ impl Race {
         self.end_pending(|port| matches!(port, Port::Datagrams { .. }), blocked);
     }
 
-    /// Returns the time until which connections may be established: a silent peer on one of them
-    /// must not delay the choice.
+    /// Returns the deadline of pending connections, so that one without an answer cannot delay the
+    /// choice. Returns `None` until a connection is established or TCP has failed.
     fn overdue_at(&self) -> Option<Instant> {
-        // A limit beyond the clock's range is no limit.
+        // A timeout that exceeds the clock's range means no deadline.
         self.first_settled?.checked_add(self.options.choice_timeout)
     }
 
@@ -368,7 +370,7 @@ impl Race {
         Some(Pick::from(*up.transports().iter().find(is_offered)?))
     }
 
-    /// Returns the positions of the connections, that of TCP first.
+    /// Returns the indices of the connections, with TCP first.
     fn by_port(&self) -> Vec<usize> {
         let stream = self.all(|port| port == Port::Stream);
         let others = self.all(|port| port != Port::Stream);
@@ -386,7 +388,8 @@ impl Race {
         })
     }
 
-    /// Returns the listener's rejection of this end's identity. It applies to every transport.
+    /// Returns the error of a listener that rejected this end's identity. The rejection applies to
+    /// every transport.
     pub(super) fn refusal(&self) -> Option<TransportError> {
         let is_refusal = |error: &TransportError| {
             matches!(
@@ -397,8 +400,8 @@ impl Race {
         self.failures().find(is_refusal)
     }
 
-    /// Returns the reason for which there is no link: the first error other than a missing answer,
-    /// or the first one.
+    /// Returns the error of a race without an established connection. Errors that the listener
+    /// caused take precedence over missing answers.
     pub(super) fn failure(&self) -> TransportError {
         let tells = |error: &TransportError| {
             !matches!(
@@ -423,7 +426,7 @@ impl Race {
     }
 }
 
-/// Waits until this time; forever for `None`.
+/// Waits until this time, or forever for `None`.
 async fn until(then: Option<Instant>) {
     match then {
         Some(then) => sleep_until(then).await,

@@ -1,5 +1,5 @@
-//! The connecting end: opens all connections at once, and makes the one that the policy chooses the
-//! link.
+//! The connecting end of `auto`. It opens all connections at once. The connection that the policy
+//! chooses becomes the link.
 
 mod attempts;
 
@@ -9,7 +9,7 @@ use self::attempts::Race;
 use super::{AutoOptions, Pick, Policy, RaceProgress};
 use crate::{Link, Registry, Security, TransportError};
 
-/// The result of a race.
+/// The result of a successful race.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Won {
@@ -17,25 +17,26 @@ pub struct Won {
     pub link: Link,
     /// The progress of the race at the time of the choice.
     pub progress: RaceProgress,
-    /// The choice.
+    /// The transport that was chosen.
     pub pick: Pick,
-    /// Earlier choices of the policy that failed, with the reasons.
+    /// Earlier choices of the policy whose connections failed, with the error messages.
     pub failed: Vec<(Pick, String)>,
 }
 
-/// Connects to `host:port` over several transports at once and makes the one that the policy
-/// chooses the link.
+/// Connects to `host:port` over several transports at once. The connection of the transport that
+/// the policy chooses becomes the link.
 ///
-/// The choice costs no round trip: it is sent before the first bytes of the link, and the
-/// listener's answer is checked at the first read. That read fails if the listener refuses the
-/// choice, or this end's identity. The other connections are closed.
+/// The choice costs no round trip: it is sent before the first bytes of the link, and the first
+/// read checks the listener's answer. The first read fails if the listener refuses the choice or
+/// rejects this end's identity. The other connections are closed.
 ///
 /// # Errors
 /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer);
-/// [`HandshakeError::PeerRefusedUs`](crate::HandshakeError::PeerRefusedUs) as soon as it is known;
-/// [`ConnectError::NotUp`](crate::ConnectError::NotUp) if no connection was established or stayed
-/// established; [`ConnectError::NotOffered`](crate::ConnectError::NotOffered) if the listener
-/// offers no transport that this end supports.
+/// [`HandshakeError::PeerRefusedUs`](crate::HandshakeError::PeerRefusedUs) if the listener rejects
+/// this end's identity during the race; [`ConnectError::NotUp`](crate::ConnectError::NotUp) if no
+/// connection was established or stayed established;
+/// [`ConnectError::NotOffered`](crate::ConnectError::NotOffered) if the listener offers no
+/// transport that this end supports.
 pub async fn race(
     address: &str,
     security: &Security,
@@ -83,7 +84,8 @@ pub async fn race_among(
                 wanted = pick.filter(|it| race.progress.stage(it.transport()).is_pending());
                 let is_settled = race.stream().is_none_or(|stage| !stage.is_pending());
                 if is_settled && race.udp_due.is_some() {
-                    // TCP alone does not end the race.
+                    // TCP is established or has failed, and the policy still does not decide. So
+                    // start UDP now.
                     race.begin_udp();
                 }
                 if race.changed().await {
@@ -112,12 +114,12 @@ pub async fn race_among(
     }
 }
 
-/// Connects to `host:port` over several transports at once, waits until each connection is
-/// established or has failed and the path is measured, and closes them all.
+/// Connects to `host:port` over several transports at once, waits until each connection has
+/// measured the path or failed, and closes all connections.
 ///
-/// A listener that uses one transport by its name would take the connection for a link, so a probe
-/// does not connect to it. A race stops waiting for UDP when an answer is overdue; a probe waits
-/// for [`AutoOptions::choice_timeout`].
+/// A probe does not connect to a listener that uses one transport without `auto`, because the
+/// listener would take the connection for a link. Unlike a race, a probe does not give up UDP after
+/// [`AutoOptions::udp_patience`], but waits for the whole [`AutoOptions::choice_timeout`].
 ///
 /// # Errors
 /// See [`race()`].
@@ -129,7 +131,7 @@ pub async fn probe(
     probe_among(address, security, options, &Registry::with_builtins()).await
 }
 
-/// Measures like [`probe`], over the transports of a registry.
+/// Measures the path like [`probe`], over the transports of a registry.
 ///
 /// # Errors
 /// See [`race()`].
