@@ -69,7 +69,7 @@ async fn compute(connection: Connection, role: Role, runs: u16) -> Result<Bits, 
         report(what, outcome.elapsed);
     }
 
-    // All are started before the first is awaited.
+    // All runs are started before the first result is awaited.
     let started = Instant::now();
     let running: Vec<_> = (0..runs)
         .map(|_| connection.start(Box::new(vec![input()])))

@@ -39,7 +39,7 @@ pub struct Model {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSet {
-    /// A description of the runs.
+    /// The name of the set, which describes its runs.
     pub name: String,
     /// Number of runs.
     pub runs: usize,

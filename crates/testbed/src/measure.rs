@@ -362,7 +362,7 @@ impl Process {
         let mut status = 0;
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
         // SAFETY: both pointers are to memory of the right types that outlives the call; the
-        // number is that of our own child, which nobody has waited for.
+        // process number belongs to our own child, which is not reaped yet.
         let ended = unsafe { libc::wait4(pid, &mut status, libc::WNOHANG, usage.as_mut_ptr()) };
         match ended {
             0 => return Ok(None),

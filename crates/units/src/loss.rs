@@ -22,7 +22,7 @@ impl Loss {
     /// Assumed number of sent packets if a loss probability is known exactly.
     const KNOWN: u64 = 1_000_000_000;
 
-    /// Returns a count. Returns `None` if `lost` exceeds `sent`.
+    /// Creates the loss from counts of packets. Returns `None` if `lost` exceeds `sent`.
     #[must_use]
     pub fn new(lost: u64, sent: u64) -> Option<Self> {
         (lost <= sent).then_some(Self { lost, sent })

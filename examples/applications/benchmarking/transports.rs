@@ -1,4 +1,5 @@
-//! The transports of companies' connections, which need few round trips for a few bytes.
+//! Finds the transport for the connections of companies: `tcp` or `quic`. Both need few round trips
+//! to send a few bytes.
 
 use std::sync::Arc;
 

@@ -16,14 +16,14 @@ use super::Wide;
 use crate::extension::Block;
 use crate::transpose::{COLUMNS, TILE_ROWS, TILES};
 
-/// Number of rows and columns of a square.
+/// Number of rows and columns of a block of bits, called square.
 const SIDE: usize = 8;
 
 /// Number of groups of eight columns.
 const GROUPS: usize = COLUMNS / SIDE;
 
-/// The transposed squares: one vector per group of columns and per pair of bytes in each 128-bit
-/// part of a column.
+/// All transposed blocks of 8 x 8 bits. A vector contains two bytes of each 128-bit part of the
+/// columns of one group.
 type Squares = [[__m512i; GROUPS]; SIDE];
 
 /// The buffer of the transposition, wiped on drop.

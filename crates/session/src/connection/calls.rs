@@ -102,8 +102,8 @@ impl SessionConnection {
         Ok((connection, run))
     }
 
-    /// Calls for a run in `role`. It pairs with the peer's call that has the same number in the
-    /// other role. If the settings are not valid, the run ends on both sides with
+    /// Calls for a run in `role`. The call pairs with the peer's call that has the same number in
+    /// the other role. If the settings are not valid, the run ends on both sides with
     /// [`SessionEvent::Ended`](crate::SessionEvent::Ended).
     ///
     /// # Errors

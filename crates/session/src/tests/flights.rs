@@ -6,9 +6,10 @@ use transpute_ot::{BaseOt, Extension};
 use super::{Pair, Setup, chain, random_inputs, schemes::half_round_trips};
 use crate::{FrameKind, OtChoice, Role};
 
-/// A cold run: half round trips until the evaluator has its output, and the frames and bytes of
-/// each direction. They cover hello, transfers, tables, outputs and the end, without tags and the
-/// frames of the connection.
+/// A run on a new connection, with its expected half round trips until the evaluator has its
+/// output, and the expected number of frames and bytes in each direction. The frames of the run are
+/// counted, from its hello to its end. Their tags, and the frames that open and close the
+/// connection, are not counted.
 struct Case {
     circuit: Circuit,
     evaluations: usize,

@@ -20,8 +20,8 @@ const MAX_LINGER: Duration = Duration::from_secs(60);
 /// The first and the longest interval between checks of the peer's acknowledgements.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
-/// Keeps a connection open in the background until the peer has received all data. Its sending
-/// direction must be shut down. Without a Tokio runtime, the connection closes at once.
+/// Keeps a connection open in the background until the peer has received all data. The caller
+/// has shut down its sending direction. Without a Tokio runtime, the connection closes at once.
 pub(super) fn linger(stream: &Arc<TcpStream>) {
     if is_done(&TcpInfo::of(stream)) {
         return;

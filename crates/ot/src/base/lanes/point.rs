@@ -184,10 +184,10 @@ impl Addend {
 pub(super) struct Table(Zeroizing<Vec<[Addend; MULTIPLES]>>);
 
 impl Table {
-    /// Returns the tables of a point.
+    /// Computes the multiples of a point, in `parts` parts.
     ///
     /// # Panics
-    /// Unless `parts` is a power of two up to 64.
+    /// Panics unless `parts` is a power of two up to 64.
     #[target_feature(enable = "avx512f,avx512ifma")]
     pub(super) fn new(point: &Point, parts: usize) -> Self {
         assert!(DIGITS.is_multiple_of(parts), "{parts} parts");

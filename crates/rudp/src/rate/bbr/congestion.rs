@@ -105,8 +105,8 @@ impl Bbr {
 
     /// Returns the sending rate to which loss and queue are attributed.
     fn send_rate(&self, sample: &DeliverySample) -> u64 {
-        // A flight that began before the last reaction was sent at two rates, and one that waited
-        // for the application says little about the path. In these cases the intended rate is used.
+        // The measured rate counts only if all packets were sent after the last rate reduction and
+        // none waited for the application. Otherwise, the rate that the controller set is used.
         if sample.sent_from >= self.epoch_at && sample.send_rate > 0 && !sample.app_limited {
             sample.send_rate
         } else {
