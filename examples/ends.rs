@@ -40,8 +40,8 @@ impl Ends {
     /// Connects to the peer and runs a batch.
     ///
     /// # Errors
-    /// Invalid combinations of arguments, an invalid key file, and errors of the connection or the
-    /// protocol.
+    /// Returns errors for invalid combinations of arguments, an invalid key file, and errors of the
+    /// connection or the protocol.
     pub async fn run(
         &self,
         party: Party,
@@ -56,7 +56,8 @@ impl Ends {
     /// Connects to the peer for many runs.
     ///
     /// # Errors
-    /// Invalid combinations of arguments, an invalid key file, and errors of the connection.
+    /// Returns errors for invalid combinations of arguments, an invalid key file, and errors of the
+    /// connection.
     pub async fn open(&self, party: Party) -> Result<Connection, Box<dyn Error>> {
         Ok(match self.meet(party).await? {
             Met::Listening(listening) => listening.open().await?,
@@ -87,7 +88,7 @@ impl Ends {
 /// connects.
 ///
 /// # Errors
-/// Errors of the operating system about randomness or sockets.
+/// Returns errors of the operating system about randomness or sockets.
 pub async fn neighbours(
     listening: Party,
     connecting: Party,

@@ -35,8 +35,8 @@ impl Graph {
     /// `vertices`; `#` starts a comment. Missing edges have weight 0.
     ///
     /// # Errors
-    /// [`GraphError`]: an unreadable file, a line that is not an edge, a repeated edge, a weight of
-    /// more than `width` bits.
+    /// Returns [`GraphError`]: an unreadable file, a line that is not an edge, a repeated edge, a
+    /// weight of more than `width` bits.
     pub fn open(path: &Path, vertices: usize, width: usize) -> Result<Self, GraphError> {
         Self::parse(&fs::read_to_string(path)?, vertices, width)
     }

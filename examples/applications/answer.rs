@@ -19,7 +19,7 @@ pub trait Answer: Serialize {
 /// Prints a result, as text or as a line of JSON.
 ///
 /// # Errors
-/// [`Answer::WRONG`] if the result is not correct.
+/// Returns [`Answer::WRONG`] if the result is not correct.
 pub fn tell<A: Answer>(answer: &A, json: bool) -> Result<(), Box<dyn Error>> {
     match json {
         true => println!("{}", serde_json::to_string(answer)?),

@@ -55,7 +55,7 @@ impl Lines {
     /// Opens a file whose lines have at most `limit` bytes.
     ///
     /// # Errors
-    /// [`LineError::File`] if the file cannot be opened.
+    /// Returns [`LineError::File`] if the file cannot be opened.
     pub fn open(path: &Path, limit: usize) -> Result<Self, LineError> {
         let file = File::open(path).map_err(|source| LineError::File {
             path: path.into(),
@@ -72,7 +72,7 @@ impl Lines {
     /// Returns the next line without its end; `None` after the last.
     ///
     /// # Errors
-    /// [`LineError`] if the file cannot be read, or the line is too long or not UTF-8.
+    /// Returns [`LineError`] if the file cannot be read, or the line is too long or not UTF-8.
     pub fn next_line(&mut self) -> Result<Option<String>, LineError> {
         let mut line = Vec::new();
         let mut limited = (&mut self.reader).take(self.limit as u64 + 1);

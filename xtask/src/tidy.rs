@@ -55,9 +55,9 @@ const WITHOUT_TRANSPORT_TYPES: [&str; 4] = [
 const USES_TRANSPORT_TYPES: [&str; 3] = [
     // The list of the built-in transports.
     "crates/transport/src/builtins.rs",
-    // Exports the built-in transports.
+    // This file exports the built-in transports.
     "crates/transport/src/lib.rs",
-    // Uses `Port::Tcp`, which is not a transport.
+    // The conformance suite uses its own enum `Port`, whose variant `Tcp` is not a transport.
     "crates/transport/src/conformance/",
 ];
 

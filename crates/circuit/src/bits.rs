@@ -80,7 +80,7 @@ impl Bits {
     /// Returns the low `width` bits of `value`, least significant bit first.
     ///
     /// # Panics
-    /// If `width` is over 128.
+    /// Panics if `width` is over 128.
     #[must_use]
     pub fn from_u128(value: u128, width: usize) -> Self {
         assert!(width <= 128, "a u128 has 128 bits, not {width}");
@@ -90,8 +90,8 @@ impl Bits {
     /// Parses one `0` or `1` per bit, in wire order.
     ///
     /// # Errors
-    /// [`BitsError::WrongLength`] unless there are `width` characters; [`BitsError::BadDigit`] for
-    /// any character other than `0` and `1`.
+    /// Returns [`BitsError::WrongLength`] unless there are `width` characters. Returns
+    /// [`BitsError::BadDigit`] for any character other than `0` and `1`.
     pub fn from_binary(text: &str, width: usize) -> Result<Self, BitsError> {
         let notation = "bits";
         let mut bits = Self::with_capacity(width);
@@ -124,8 +124,8 @@ impl Bits {
     /// bit.
     ///
     /// # Errors
-    /// [`BitsError::WrongLength`] unless there are `width / 4` digits, rounded up;
-    /// [`BitsError::BadDigit`] for a character that is not a hexadecimal digit;
+    /// Returns [`BitsError::WrongLength`] unless there are `width / 4` digits, rounded up. Returns
+    /// [`BitsError::BadDigit`] for a character that is not a hexadecimal digit. Returns
     /// [`BitsError::TooLarge`] if the first digit has bits past `width`.
     pub fn from_hex(text: &str, width: usize) -> Result<Self, BitsError> {
         let notation = "hex";
@@ -171,8 +171,9 @@ impl Bits {
     /// leading `-`, is stored in two's complement.
     ///
     /// # Errors
-    /// [`BitsError::BadDigit`] for a character that is not a decimal digit; [`BitsError::TooLarge`]
-    /// if the number needs more than `width` bits, which include the sign bit of a negative number.
+    /// Returns [`BitsError::BadDigit`] for a character that is not a decimal digit. Returns
+    /// [`BitsError::TooLarge`] if the number needs more than `width` bits, which include the sign
+    /// bit of a negative number.
     pub fn from_decimal(text: &str, width: usize) -> Result<Self, BitsError> {
         let notation = "decimal";
         let (negative, digits) = match text.strip_prefix('-') {
@@ -230,7 +231,7 @@ impl Bits {
     /// Returns bit `index`.
     ///
     /// # Panics
-    /// If `index` is not below [`Bits::len`].
+    /// Panics if `index` is not below [`Bits::len`].
     #[must_use]
     pub fn get(&self, index: usize) -> bool {
         assert!(index < self.len, "bit {index} of {}", self.len);
@@ -240,7 +241,7 @@ impl Bits {
     /// Sets bit `index`.
     ///
     /// # Panics
-    /// If `index` is not below [`Bits::len`].
+    /// Panics if `index` is not below [`Bits::len`].
     pub fn set(&mut self, index: usize, value: bool) {
         assert!(index < self.len, "bit {index} of {}", self.len);
         let word = &mut self.words[index / 64];
@@ -272,7 +273,7 @@ impl Bits {
     /// Returns a copy of the bits in `range`.
     ///
     /// # Panics
-    /// If the range ends past [`Bits::len`].
+    /// Panics if the range ends past [`Bits::len`].
     #[must_use]
     pub fn slice(&self, range: std::ops::Range<usize>) -> Self {
         let mut bits = Self::with_capacity(range.len());
@@ -283,7 +284,7 @@ impl Bits {
     /// Appends the bits in `range` of another string.
     ///
     /// # Panics
-    /// If the range ends past the end of `from`.
+    /// Panics if the range ends past the end of `from`.
     pub fn append(&mut self, from: &Self, range: std::ops::Range<usize>) {
         assert!(range.end <= from.len, "bit {} of {}", range.end, from.len);
         let mut start = range.start;
@@ -297,7 +298,7 @@ impl Bits {
     /// Appends the lowest `count` bits of `word`, the least significant first.
     ///
     /// # Panics
-    /// If `count` is over 64.
+    /// Panics if `count` is over 64.
     pub fn push_word(&mut self, word: u64, count: usize) {
         assert!(count <= 64, "{count} bits of a word");
         if count == 0 {

@@ -96,7 +96,7 @@ impl ProgramCache {
     /// Loads a program; returns `None` if it is not in the cache.
     ///
     /// # Errors
-    /// [`CacheError`] if the file cannot be read or is damaged.
+    /// Returns [`CacheError`] if the file cannot be read or is damaged.
     pub fn load(&self, key: &SourceKey) -> Result<Option<Program>, CacheError> {
         let path = self.path(key);
         let read = File::open(&path).and_then(|file| {
@@ -114,7 +114,7 @@ impl ProgramCache {
     /// Stores a program atomically: a reader sees the whole file or none.
     ///
     /// # Errors
-    /// [`CacheError::File`] if the directory or the file cannot be written.
+    /// Returns [`CacheError::File`] if the directory or the file cannot be written.
     pub fn store(&self, key: &SourceKey, program: &Program) -> Result<(), CacheError> {
         let path = self.path(key);
         let stored = fs::create_dir_all(&self.folder).and_then(|()| {

@@ -201,7 +201,7 @@ impl Circuit {
     /// Returns gate `index`.
     ///
     /// # Panics
-    /// If `index` is not below [`Circuit::gate_count`].
+    /// Panics if `index` is not below [`Circuit::gate_count`].
     #[must_use]
     pub fn gate(&self, index: usize) -> Gate {
         let [a, b] = self.operands[index];
@@ -226,7 +226,8 @@ impl Circuit {
     /// Evaluates the circuit in the clear; the result is the concatenation of all output values.
     ///
     /// # Errors
-    /// [`CircuitError::InputCount`] unless `inputs` is the concatenation of all input values.
+    /// Returns [`CircuitError::InputCount`] unless `inputs` is the concatenation of all input
+    /// values.
     pub fn evaluate(&self, inputs: &Bits) -> Result<Bits, CircuitError> {
         if inputs.len() != self.input_bits as usize {
             return Err(CircuitError::InputCount {
@@ -254,7 +255,7 @@ impl Circuit {
     /// Splits concatenated output bits into the output values.
     ///
     /// # Panics
-    /// If the length of `bits` differs from the number of output bits.
+    /// Panics if the length of `bits` differs from the number of output bits.
     #[must_use]
     pub fn split_outputs(&self, bits: &Bits) -> Vec<Bits> {
         split_values(&self.output_widths, bits)

@@ -36,7 +36,7 @@ impl InputSplit {
     /// Assigns the given input values to the garbler and all others to the evaluator.
     ///
     /// # Errors
-    /// [`SplitError`] if an index is not below the number of input values.
+    /// Returns [`SplitError`] if an index is not below the number of input values.
     pub fn new(widths: &[u32], garbler_values: &[usize]) -> Result<Self, SplitError> {
         let mut garbler = vec![false; widths.len()];
         for &index in garbler_values {
@@ -54,7 +54,7 @@ impl InputSplit {
     /// Returns whether input value `index` is the garbler's.
     ///
     /// # Panics
-    /// If `index` is not below the number of input values.
+    /// Panics if `index` is not below the number of input values.
     #[must_use]
     pub fn is_garbler(&self, index: usize) -> bool {
         self.garbler[index]

@@ -112,7 +112,7 @@ fn runs_of_independent_ands_become_mands() {
         (And, 0, 1),
         (And, 1, 1),
         (And, 0, 0),
-        // Reads the previous gate, so a new run of one gate starts here.
+        // This gate reads the output of the previous one, so a new run of one gate starts here.
         (And, 4, 0),
         (And, 5, 4),
         (And, 2, 0),

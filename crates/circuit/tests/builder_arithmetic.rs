@@ -146,7 +146,7 @@ proptest! {
 
     #[test]
     fn products_of_all_widths_agree(x: u128, y: u128) {
-        // Covers both multiplication methods and all ways of halving.
+        // These widths cover both multiplication methods and all ways of halving.
         for width in 14..=40 {
             let (x, y) = (x & mask(width), y & mask(width));
             let circuit = Builder::build(|b| {

@@ -34,7 +34,7 @@ impl OutputValue {
 /// Writes to standard output. If the reader has closed it, the failure has no message.
 ///
 /// # Errors
-/// Standard output cannot be written to.
+/// Returns an error if standard output cannot be written to.
 pub fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
     write(&mut out)
@@ -61,7 +61,7 @@ pub(crate) fn has_json() -> bool {
 /// Writes one JSON object on a line of its own.
 ///
 /// # Errors
-/// Standard output cannot be written to.
+/// Returns an error if standard output cannot be written to.
 pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     HAS_JSON.store(true, Relaxed);
     print(|out| {

@@ -39,14 +39,14 @@ pub trait Testbed {
     /// Returns the path of a preset or a scenario file.
     ///
     /// # Errors
-    /// There is no such preset, or the file is not valid.
+    /// Returns an error if there is no such preset, or the file is not valid.
     fn path(scenario: &str) -> Result<PathEstimate, Failure>;
 
     /// Checks that this program has the full definition of a command, before its manual page is
     /// printed. An empty name is the whole command.
     ///
     /// # Errors
-    /// This program does not have the definition.
+    /// Returns an error if this program does not have the definition.
     fn describe(command: &[String]) -> Result<(), Failure>;
 }
 

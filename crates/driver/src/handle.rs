@@ -82,7 +82,7 @@ impl ConnectionHandle {
     /// future is first polled.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels this run; other runs continue.
+    /// Dropping the future cancels this run. Other runs of the connection continue.
     pub fn garble(
         &self,
         program: Arc<Program>,
@@ -97,7 +97,7 @@ impl ConnectionHandle {
     /// the future is first polled.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels this run; other runs continue.
+    /// Dropping the future cancels this run. Other runs of the connection continue.
     pub fn evaluate(
         &self,
         program: Arc<Program>,
@@ -126,11 +126,11 @@ impl ConnectionHandle {
     /// prepare the same run.
     ///
     /// # Errors
-    /// [`SessionError::PreparedFull`] if the tables of all prepared runs exceed the agreed limit,
-    /// and any error that ends the run or the connection.
+    /// Returns [`SessionError::PreparedFull`] if the tables of all prepared runs exceed the agreed
+    /// limit, and any error that ends the run or the connection.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels this run; other runs continue.
+    /// Dropping the future cancels this run. Other runs of the connection continue.
     pub async fn prepare(
         &self,
         role: Role,
@@ -249,7 +249,7 @@ impl PreparedRun {
     /// is first polled.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels this run; other runs continue.
+    /// Dropping the future cancels this run. Other runs of the connection continue.
     pub fn run(self, inputs: Box<dyn Inputs>) -> Running {
         let _ = self.running.commands.send(Command::Provide {
             call_id: self.running.call_id,

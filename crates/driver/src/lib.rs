@@ -180,7 +180,7 @@ pub fn spawn_thread(name: &str, work: Box<dyn FnOnce() + Send>) -> io::Result<()
 /// Any [`SessionError`]. If possible, the reason is sent to the peer before this function returns.
 ///
 /// # Panics
-/// If called outside a Tokio runtime with time enabled.
+/// Panics if called outside a Tokio runtime with time enabled.
 ///
 /// # Cancel safety
 /// Dropping the future cuts the link and ends the run.
@@ -241,7 +241,7 @@ async fn run_over(
 /// dropped or [`ConnectionHandle::close`] was called.
 ///
 /// # Panics
-/// If called outside a Tokio runtime with time enabled.
+/// Panics if called outside a Tokio runtime with time enabled.
 pub fn drive(
     connection: SessionConnection,
     link: Link,
@@ -259,7 +259,7 @@ pub fn drive(
 /// because a server may have more peers than the runtime has blocking threads.
 ///
 /// # Panics
-/// If called outside a Tokio runtime with time enabled.
+/// Panics if called outside a Tokio runtime with time enabled.
 pub fn serve(
     connection: SessionConnection,
     link: Link,

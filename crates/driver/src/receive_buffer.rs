@@ -41,7 +41,8 @@ impl ReceiveBuffer {
     /// Removes and returns the next frame, if it is complete.
     ///
     /// # Errors
-    /// [`FrameError`] if the header is invalid or announces a payload longer than `max_payload`.
+    /// Returns [`FrameError`] if the header is invalid or announces a payload longer than
+    /// `max_payload`.
     pub(super) fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         let Some((kind, len)) = self.header()? else {
             return Ok(None);

@@ -24,7 +24,7 @@ impl Ceiling {
     /// encrypted.
     ///
     /// # Errors
-    /// [`GarbleError::BackendUnavailable`] if this CPU lacks the instructions.
+    /// Returns [`GarbleError::BackendUnavailable`] if this CPU lacks the instructions.
     pub fn run(self, backend: Backend, rounds: u64) -> Result<u64, GarbleError> {
         let mut blocks = 0;
         Dispatch::new(backend)?.run(Measure {

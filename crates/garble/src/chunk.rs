@@ -93,7 +93,7 @@ impl<'a> ChunkPlan<'a> {
     /// Returns the plan for chunks of at most `limit` bytes.
     ///
     /// # Errors
-    /// [`GarbleError::ChunkLimit`] if `limit` is under [`MIN_CHUNK_LIMIT`].
+    /// Returns [`GarbleError::ChunkLimit`] if `limit` is under [`MIN_CHUNK_LIMIT`].
     pub fn new(program: &'a Program, scheme: Scheme, limit: usize) -> Result<Self, GarbleError> {
         Self::side_by_side(program, scheme, limit, 1)
     }
@@ -101,8 +101,8 @@ impl<'a> ChunkPlan<'a> {
     /// Returns the plan for `lanes` instances side by side, which is 1 or [`LANES`].
     ///
     /// # Errors
-    /// [`GarbleError::LaneCount`] for any other number of instances; [`GarbleError::ChunkLimit`] if
-    /// `limit` is under [`MIN_CHUNK_LIMIT`] per instance.
+    /// Returns [`GarbleError::LaneCount`] for any other number of instances. Returns
+    /// [`GarbleError::ChunkLimit`] if `limit` is under [`MIN_CHUNK_LIMIT`] per instance.
     pub fn side_by_side(
         program: &'a Program,
         scheme: Scheme,
@@ -124,7 +124,7 @@ impl<'a> ChunkPlan<'a> {
     /// the evaluator's input labels that the chunk reads per instance.
     ///
     /// # Panics
-    /// If `split` does not match the program's inputs.
+    /// Panics if `split` does not match the program's inputs.
     pub fn with_reads(
         mut self,
         split: &InputSplit,
@@ -164,7 +164,8 @@ impl Iterator for ChunkPlan<'_> {
 /// Returns the number of bytes of tables of one instance.
 ///
 /// # Errors
-/// [`GarbleError::ChunkLimit`] if `limit`, the maximum chunk length, is under [`MIN_CHUNK_LIMIT`].
+/// Returns [`GarbleError::ChunkLimit`] if `limit`, the maximum chunk length, is under
+/// [`MIN_CHUNK_LIMIT`].
 pub fn table_bytes(program: &Program, scheme: Scheme, limit: usize) -> Result<u64, GarbleError> {
     Ok(ChunkPlan::new(program, scheme, limit)?.total_bytes())
 }

@@ -28,8 +28,8 @@ impl Backend {
     /// is empty.
     ///
     /// # Errors
-    /// [`GarbleError::UnknownBackend`]; [`GarbleError::BackendUnavailable`] if this CPU does not
-    /// have the instructions.
+    /// Returns [`GarbleError::UnknownBackend`]. Returns [`GarbleError::BackendUnavailable`] if this
+    /// CPU does not have the instructions.
     pub fn best() -> Result<Self, GarbleError> {
         match std::env::var_os(Self::VARIABLE) {
             Some(name) if !name.is_empty() => named(&name.to_string_lossy()),

@@ -52,9 +52,9 @@ impl Evaluator {
     /// Returns an evaluator for `program`, with the garbler's inputs according to `split`.
     ///
     /// # Errors
-    /// [`GarbleError::RekeyPeriod`] for invalid parameters; [`GarbleError::SplitMismatch`] if
-    /// `split` does not match the program; [`GarbleError::BackendUnavailable`] if this CPU lacks
-    /// the back end.
+    /// Returns [`GarbleError::RekeyPeriod`] for invalid parameters. Returns
+    /// [`GarbleError::SplitMismatch`] if `split` does not match the program. Returns
+    /// [`GarbleError::BackendUnavailable`] if this CPU lacks the back end.
     pub fn new(
         program: Arc<Program>,
         split: &InputSplit,
@@ -80,7 +80,7 @@ impl Evaluator {
     /// [`Garbler::sending_garbler_labels`](crate::Garbler::sending_garbler_labels).
     ///
     /// # Panics
-    /// If an instance has begun.
+    /// Panics if an instance has begun.
     #[must_use]
     pub fn expecting_garbler_labels(mut self) -> Self {
         assert!(!self.execution.has_begun(), "before the first instance");
@@ -105,9 +105,9 @@ impl Evaluator {
     /// [`expecting_garbler_labels`](Self::expecting_garbler_labels) was called, and only then.
     ///
     /// # Errors
-    /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing;
-    /// [`GarbleError::LabelCount`] for a wrong number of labels; [`GarbleError::TooManyGates`] at
-    /// the limit of tweaks.
+    /// Returns [`GarbleError::Unfinished`] while chunks of the previous instance are missing.
+    /// Returns [`GarbleError::LabelCount`] for a wrong number of labels. Returns
+    /// [`GarbleError::TooManyGates`] at the limit of tweaks.
     pub fn begin_instance(
         &mut self,
         garbler_labels: Option<&[Label]>,
@@ -121,9 +121,10 @@ impl Evaluator {
     /// [added](Self::add_labels). See [`Evaluator::begin_instance`].
     ///
     /// # Errors
-    /// [`GarbleError::Unfinished`] while chunks of the previous instances are missing;
-    /// [`GarbleError::LaneCount`] for a wrong number of instances; [`GarbleError::LabelCount`] for
-    /// a wrong number of labels; [`GarbleError::TooManyGates`] at the limit of tweaks.
+    /// Returns [`GarbleError::Unfinished`] while chunks of the previous instances are missing.
+    /// Returns [`GarbleError::LaneCount`] for a wrong number of instances. Returns
+    /// [`GarbleError::LabelCount`] for a wrong number of labels. Returns
+    /// [`GarbleError::TooManyGates`] at the limit of tweaks.
     pub fn begin_side_by_side(
         &mut self,
         lanes: usize,
@@ -207,9 +208,10 @@ impl Evaluator {
     /// evaluator is unchanged.
     ///
     /// # Errors
-    /// [`GarbleError::ChunkLimit`] if `max_len` is too small; [`GarbleError::NoInstance`] if no
-    /// chunk is expected; [`GarbleError::ChunkLength`] if the chunk has the wrong length;
-    /// [`GarbleError::LabelCount`] if labels that the chunk reads were not added.
+    /// Returns [`GarbleError::ChunkLimit`] if `max_len` is too small. Returns
+    /// [`GarbleError::NoInstance`] if no chunk is expected. Returns [`GarbleError::ChunkLength`] if
+    /// the chunk has the wrong length. Returns [`GarbleError::LabelCount`] if labels that the chunk
+    /// reads were not added.
     pub fn evaluate_chunk(&mut self, chunk: &[u8], max_len: usize) -> Result<(), GarbleError> {
         check_limit(max_len, self.execution.lanes)?;
         let span = self
@@ -231,10 +233,10 @@ impl Evaluator {
     /// evaluator evaluates the skipped ones on another thread.
     ///
     /// # Errors
-    /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing.
+    /// Returns [`GarbleError::Unfinished`] while chunks of the previous instance are missing.
     ///
     /// # Panics
-    /// If `instance` has already begun.
+    /// Panics if `instance` has already begun.
     pub fn skip_to(&mut self, instance: u64) -> Result<(), GarbleError> {
         self.execution.skip_to(instance)?;
         let count = self.inputs.owners.count(Party::Evaluator);
@@ -261,7 +263,7 @@ impl Evaluator {
     /// instances side by side, each call takes the labels of one instance, in order.
     ///
     /// # Errors
-    /// [`GarbleError::NoOutputs`] if no instance is finished or its outputs were taken.
+    /// Returns [`GarbleError::NoOutputs`] if no instance is finished or its outputs were taken.
     pub fn take_outputs(&mut self) -> Result<EvaluatedOutputs, GarbleError> {
         let take = |execution: &Execution, lane, slot| execution.label(slot, lane);
         let (instance, labels) = self.execution.take_outputs(take)?;

@@ -67,9 +67,9 @@ impl Garbler {
     /// Returns a garbler for `program`, with the garbler's inputs according to `split`.
     ///
     /// # Errors
-    /// [`GarbleError::RekeyPeriod`] for invalid parameters; [`GarbleError::SplitMismatch`] if
-    /// `split` does not match the program; [`GarbleError::BackendUnavailable`] if this CPU lacks
-    /// the back end.
+    /// Returns [`GarbleError::RekeyPeriod`] for invalid parameters. Returns
+    /// [`GarbleError::SplitMismatch`] if `split` does not match the program. Returns
+    /// [`GarbleError::BackendUnavailable`] if this CPU lacks the back end.
     pub fn new(
         program: Arc<Program>,
         split: &InputSplit,
@@ -105,7 +105,7 @@ impl Garbler {
     /// and the evaluator must [expect them](crate::Evaluator::expecting_garbler_labels).
     ///
     /// # Panics
-    /// If an instance has begun.
+    /// Panics if an instance has begun.
     #[must_use]
     pub fn sending_garbler_labels(mut self) -> Self {
         assert!(!self.execution.has_begun(), "before the first instance");
@@ -136,9 +136,9 @@ impl Garbler {
     /// that were not taken are lost.
     ///
     /// # Errors
-    /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing;
-    /// [`GarbleError::InputCount`] for a wrong number of bits; [`GarbleError::TooManyGates`] at the
-    /// limit of tweaks.
+    /// Returns [`GarbleError::Unfinished`] while chunks of the previous instance are missing.
+    /// Returns [`GarbleError::InputCount`] for a wrong number of bits. Returns
+    /// [`GarbleError::TooManyGates`] at the limit of tweaks.
     pub fn begin_instance(&mut self, garbler_bits: &Bits) -> Result<(), GarbleError> {
         self.begin_side_by_side(std::slice::from_ref(garbler_bits))
     }
@@ -147,9 +147,10 @@ impl Garbler {
     /// [`LANES`](crate::LANES); see [`Garbler::begin_instance`] and [`lanes`](crate::lanes).
     ///
     /// # Errors
-    /// [`GarbleError::Unfinished`] while chunks of the previous instances are missing;
-    /// [`GarbleError::LaneCount`] for a wrong number of instances; [`GarbleError::InputCount`] for
-    /// a wrong number of bits; [`GarbleError::TooManyGates`] at the limit of tweaks.
+    /// Returns [`GarbleError::Unfinished`] while chunks of the previous instances are missing.
+    /// Returns [`GarbleError::LaneCount`] for a wrong number of instances. Returns
+    /// [`GarbleError::InputCount`] for a wrong number of bits. Returns
+    /// [`GarbleError::TooManyGates`] at the limit of tweaks.
     pub fn begin_side_by_side(&mut self, garbler_bits: &[Bits]) -> Result<(), GarbleError> {
         let lanes = garbler_bits.len();
         self.execution.next_instance(lanes)?;
@@ -171,12 +172,12 @@ impl Garbler {
     /// like [`begin_side_by_side`](Self::begin_side_by_side).
     ///
     /// # Errors
-    /// [`GarbleError::Unfinished`] while chunks of the previous instances are missing;
-    /// [`GarbleError::LaneCount`] for a wrong number of instances; [`GarbleError::TooManyGates`] at
-    /// the limit of tweaks.
+    /// Returns [`GarbleError::Unfinished`] while chunks of the previous instances are missing.
+    /// Returns [`GarbleError::LaneCount`] for a wrong number of instances. Returns
+    /// [`GarbleError::TooManyGates`] at the limit of tweaks.
     ///
     /// # Panics
-    /// If the garbler's labels are not sent: see
+    /// Panics if the garbler's labels are not sent: see
     /// [`sending_garbler_labels`](Self::sending_garbler_labels).
     pub fn begin_without_inputs(&mut self, lanes: usize) -> Result<(), GarbleError> {
         assert!(
@@ -192,10 +193,10 @@ impl Garbler {
     /// garbler of the same program, parameters and seed garbles the skipped ones on another thread.
     ///
     /// # Errors
-    /// [`GarbleError::Unfinished`] while chunks of the previous instance are missing.
+    /// Returns [`GarbleError::Unfinished`] while chunks of the previous instance are missing.
     ///
     /// # Panics
-    /// If `instance` has already begun.
+    /// Panics if `instance` has already begun.
     ///
     /// # Security
     /// The two garblers must not garble the same instance with different inputs.
@@ -228,8 +229,8 @@ impl Garbler {
     /// in advance.
     ///
     /// # Errors
-    /// [`GarbleError::ChunkLimit`] if `max_len` is too small; [`GarbleError::NoInstance`] if
-    /// nothing is left to garble.
+    /// Returns [`GarbleError::ChunkLimit`] if `max_len` is too small. Returns
+    /// [`GarbleError::NoInstance`] if nothing is left to garble.
     pub fn garble_chunk(&mut self, max_len: usize, out: &mut Vec<u8>) -> Result<bool, GarbleError> {
         check_limit(max_len, self.execution.lanes)?;
         let span = self
@@ -249,7 +250,7 @@ impl Garbler {
     /// derives the same labels.
     ///
     /// # Panics
-    /// If `range` ends past the garbler's input bits or `garbler_bits`.
+    /// Panics if `range` ends past the garbler's input bits or `garbler_bits`.
     pub fn garbler_labels(
         &self,
         instance: u64,
@@ -283,7 +284,7 @@ impl Garbler {
     /// instance need not have begun.
     ///
     /// # Panics
-    /// If `range` ends past the evaluator's input bits.
+    /// Panics if `range` ends past the evaluator's input bits.
     pub fn evaluator_zero_labels(&self, instance: u64, range: Range<usize>, out: &mut Vec<Label>) {
         out.reserve(range.len());
         let scratch = &mut Scratch::default();
@@ -297,7 +298,7 @@ impl Garbler {
     /// have begun. At most one label of each pair may ever leave this process.
     ///
     /// # Panics
-    /// If `range` ends past the evaluator's input bits.
+    /// Panics if `range` ends past the evaluator's input bits.
     pub fn evaluator_label_pairs(
         &self,
         instance: u64,
@@ -318,7 +319,7 @@ impl Garbler {
     /// leave this process.
     ///
     /// # Panics
-    /// If a position is not below the number of the evaluator's input bits.
+    /// Panics if a position is not below the number of the evaluator's input bits.
     pub fn evaluator_labels<T: Copy + Default>(
         &self,
         instance: u64,
@@ -352,7 +353,7 @@ impl Garbler {
     /// uniform and secret, and the correlation must be [`delta`](Self::delta).
     ///
     /// # Panics
-    /// If there is no offset, or `first` is not the number of the next label.
+    /// Panics if there is no offset, or `first` is not the number of the next label.
     pub fn adopt(&mut self, first: u64, zero_labels: Zeroizing<Vec<Label>>) {
         assert!(self.delta().is_some(), "only under free XOR");
         let made = self.labels_made();
@@ -369,7 +370,7 @@ impl Garbler {
     /// instance, in order.
     ///
     /// # Errors
-    /// [`GarbleError::NoOutputs`] if no instance is finished or its outputs were taken.
+    /// Returns [`GarbleError::NoOutputs`] if no instance is finished or its outputs were taken.
     pub fn take_outputs(&mut self) -> Result<GarbledOutputs, GarbleError> {
         let delta = self.inputs.secret.delta();
         let take = |execution: &Execution, lane, slot| match delta {

@@ -82,7 +82,7 @@ impl Owners {
     /// its value.
     ///
     /// # Panics
-    /// If a load has an input bit that does not exist.
+    /// Panics if a load has an input bit that does not exist.
     pub(crate) fn pieces<'l>(&self, loads: &'l [Load], mut each: impl FnMut(Party, Piece<'l>)) {
         let mut rest = loads;
         while let Some(first) = rest.first() {

@@ -50,8 +50,8 @@ impl DecodeInfo {
     /// Decodes the bytes of [`DecodeInfo::to_bytes`] for `program`, with or without a check.
     ///
     /// # Errors
-    /// [`GarbleError::DecodeLength`] for a wrong length; [`GarbleError::DecodePadding`] if unused
-    /// bits are set.
+    /// Returns [`GarbleError::DecodeLength`] for a wrong length. Returns
+    /// [`GarbleError::DecodePadding`] if unused bits are set.
     pub fn from_bytes(program: &Program, check: bool, bytes: &[u8]) -> Result<Self, GarbleError> {
         let expected = decode_len(program, check);
         if bytes.len() != expected {
@@ -160,8 +160,8 @@ impl GarbledOutputs {
     /// tag proves that it has these labels.
     ///
     /// # Errors
-    /// [`GarbleError::ColourCount`] for a wrong number of colours; [`GarbleError::TagRejected`] if
-    /// the tag does not match.
+    /// Returns [`GarbleError::ColourCount`] for a wrong number of colours. Returns
+    /// [`GarbleError::TagRejected`] if the tag does not match.
     pub fn verify(
         &self,
         sid: &[u8; 32],
@@ -243,7 +243,7 @@ impl EvaluatedOutputs {
     /// value, in constant time.
     ///
     /// # Errors
-    /// [`GarbleError::DecodeLength`] if `info` is for another program;
+    /// Returns [`GarbleError::DecodeLength`] if `info` is for another program. Returns
     /// [`GarbleError::OutputRejected`] if a label fails the check.
     pub fn decode(&self, info: &DecodeInfo, sid: &[u8; 32]) -> Result<Bits, GarbleError> {
         let mut outputs = constant_outputs(&self.program);

@@ -25,7 +25,7 @@ impl ReadOrder {
     /// Computes the order for a program whose garbler's inputs are given by `split`.
     ///
     /// # Panics
-    /// If `split` does not match the program's inputs.
+    /// Panics if `split` does not match the program's inputs.
     #[must_use]
     pub fn new(program: &Program, split: &InputSplit) -> Self {
         assert_eq!(split.widths(), program.input_widths(), "inputs differ");
@@ -87,7 +87,7 @@ impl LabelQueue {
     /// Removes the labels with numbers below `number`.
     ///
     /// # Panics
-    /// If the first label's number is over `number`.
+    /// Panics if the first label's number is over `number`.
     pub(crate) fn skip_to(&mut self, number: u64) {
         while self.first < number && self.len > 0 {
             self.take((number - self.first) as usize);

@@ -187,7 +187,7 @@ impl Params {
     /// Checks that the scheme allows the re-key period, which a peer may have chosen.
     ///
     /// # Errors
-    /// [`GarbleError::RekeyPeriod`] if the period does not fit the scheme.
+    /// Returns [`GarbleError::RekeyPeriod`] if the period does not fit the scheme.
     pub fn validate(&self) -> Result<(), GarbleError> {
         let longest = match self.scheme {
             Scheme::HalfGates => Self::MAX_REKEY_PERIOD,

@@ -20,7 +20,7 @@ impl Seed {
     /// Returns a fresh seed from the `rand` crate's generator, which the operating system seeds.
     ///
     /// # Panics
-    /// If the operating system cannot provide randomness.
+    /// Panics if the operating system cannot provide randomness.
     #[must_use]
     pub fn random() -> Self {
         let mut seed = Self([0; 32]);

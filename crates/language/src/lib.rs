@@ -110,7 +110,7 @@ pub struct Compiled {
 /// Compiles a function of a source.
 ///
 /// # Errors
-/// [`LanguageError`] if the source or the options have an error, or if the compiler fails.
+/// Returns [`LanguageError`] if the source or the options have an error, or if the compiler fails.
 pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, LanguageError> {
     if source.len() > MAX_SOURCE_BYTES {
         return Err(LanguageError::TooLong {

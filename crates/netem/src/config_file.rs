@@ -52,8 +52,8 @@ pub enum ConfigFileError {
 /// Reads a configuration file. Errors contain `kind`, the kind of file.
 ///
 /// # Errors
-/// [`ConfigFileError::Read`] if it cannot be read or is not UTF-8; [`ConfigFileError::Syntax`] if
-/// it is larger than 1 MiB.
+/// Returns [`ConfigFileError::Read`] if it cannot be read or is not UTF-8. Returns
+/// [`ConfigFileError::Syntax`] if it is larger than 1 MiB.
 pub fn read_config_file(path: &Path, kind: &'static str) -> Result<String, ConfigFileError> {
     let mut text = String::new();
     File::open(path)
@@ -76,7 +76,7 @@ pub fn read_config_file(path: &Path, kind: &'static str) -> Result<String, Confi
 /// Parses the text of a configuration file, which errors call `origin`.
 ///
 /// # Errors
-/// [`ConfigFileError::Syntax`].
+/// Returns [`ConfigFileError::Syntax`].
 pub fn parse_config<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, ConfigFileError> {
     toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);

@@ -57,7 +57,7 @@ impl CotSender {
     /// The same base OTs may serve several sessions if `sid` never repeats.
     ///
     /// # Panics
-    /// Unless there are [`BASE_COUNT`] keys.
+    /// Panics unless there are [`BASE_COUNT`] keys.
     #[must_use]
     pub fn new(kind: Extension, delta: u128, base_keys: &[u128], sid: &[u8; 32]) -> Self {
         assert_eq!(base_keys.len(), BASE_COUNT, "one base OT per bit of delta");
@@ -87,8 +87,9 @@ impl CotSender {
     /// first [`extend`](Self::extend). The call is optional for a variant without a setup message.
     ///
     /// # Errors
-    /// [`OtError::WrongLength`] if the message has the wrong length; [`OtError::SetupRepeated`] on
-    /// a second call; [`OtError::TreeCheckFailed`] if a seed tree is inconsistent.
+    /// Returns [`OtError::WrongLength`] if the message has the wrong length. Returns
+    /// [`OtError::SetupRepeated`] on a second call. Returns [`OtError::TreeCheckFailed`] if a seed
+    /// tree is inconsistent.
     pub fn setup(&mut self, message: &[u8]) -> Result<(), OtError> {
         self.check_not_failed()?;
         let expected = self.expansion.kind.setup_len();
@@ -112,9 +113,9 @@ impl CotSender {
     /// segments. A receiver that could predict it would pass the check with any corrections.
     ///
     /// # Errors
-    /// [`OtError::SegmentSize`] if `n` is out of range; [`OtError::SetupMissing`] before the setup;
-    /// [`OtError::WrongLength`] if the corrections have the wrong length; or the error of an
-    /// earlier check that failed.
+    /// Returns [`OtError::SegmentSize`] if `n` is out of range. Returns [`OtError::SetupMissing`]
+    /// before the setup. Returns [`OtError::WrongLength`] if the corrections have the wrong length;
+    /// or the error of an earlier check that failed.
     pub fn extend(
         &mut self,
         n: usize,
@@ -158,8 +159,8 @@ impl CotSender {
     /// Verifies the check of a segment, [`Extension::check_len`] bytes, and returns its rows.
     ///
     /// # Errors
-    /// [`OtError::WrongLength`] if the check has the wrong length; [`OtError::ColumnCheckFailed`]
-    /// if it fails.
+    /// Returns [`OtError::WrongLength`] if the check has the wrong length. Returns
+    /// [`OtError::ColumnCheckFailed`] if it fails.
     pub fn check(&mut self, rows: UncheckedRows, message: &[u8]) -> Result<CheckedRows, OtError> {
         self.check_not_failed()?;
         let checked = rows.check(*self.delta, message);
@@ -232,7 +233,7 @@ impl CotReceiver {
     /// The same base OTs may serve several sessions if `sid` never repeats.
     ///
     /// # Panics
-    /// Unless there are [`BASE_COUNT`] pairs.
+    /// Panics unless there are [`BASE_COUNT`] pairs.
     #[must_use]
     pub fn new(kind: Extension, base_pairs: &[[u128; 2]], sid: &[u8; 32]) -> (Self, Vec<u8>) {
         assert_eq!(base_pairs.len(), BASE_COUNT, "one base OT per bit of delta");
@@ -267,7 +268,7 @@ impl CotReceiver {
     /// sacrificed block, which hides the other choices in the check.
     ///
     /// # Panics
-    /// Unless `n` is 1 to [`SEGMENT_OTS`], or if there are fewer than `n` choices.
+    /// Panics unless `n` is 1 to [`SEGMENT_OTS`], or if there are fewer than `n` choices.
     pub fn extend(
         &mut self,
         choices: &[u64],

@@ -148,7 +148,7 @@ impl Extension {
     /// Returns the variant with a code.
     ///
     /// # Errors
-    /// [`OtError::UnknownCode`] if no variant has this code.
+    /// Returns [`OtError::UnknownCode`] if no variant has this code.
     pub fn from_code(code: u8) -> Result<Self, OtError> {
         Self::ALL
             .into_iter()

@@ -54,7 +54,7 @@ impl MaskHash {
     /// Replaces `values[j]` by its hash at index `start + j`.
     ///
     /// # Panics
-    /// If an index reaches [`MAX_INDEX`].
+    /// Panics if an index reaches [`MAX_INDEX`].
     pub fn hash(&self, start: u64, values: &mut [u128]) {
         check_range(start, values.len());
         let [mut blocks, mut outer] = buffers();
@@ -75,7 +75,7 @@ impl MaskHash {
     /// Appends both masked messages of the OTs `start..start + q.len()`, for the sender to send.
     ///
     /// # Panics
-    /// Unless `messages` has as many pairs as `q` has elements, or if an index reaches
+    /// Panics unless `messages` has as many pairs as `q` has elements, or if an index reaches
     /// [`MAX_INDEX`].
     pub fn mask(
         &self,
@@ -115,7 +115,7 @@ impl MaskHash {
     /// j` is bit `j % 64` of `choices[j / 64]`; no branch and no memory address depends on it.
     ///
     /// # Panics
-    /// Unless `masked` has as many pairs as `t` has elements and there are at least as many
+    /// Panics unless `masked` has as many pairs as `t` has elements and there are at least as many
     /// choices, or if an index reaches [`MAX_INDEX`].
     pub fn unmask(
         &self,

@@ -111,7 +111,7 @@ pub(crate) fn finish_full(
 /// check holds.
 ///
 /// # Errors
-/// [`OtError::TreeCheckFailed`] if the check fails.
+/// Returns [`OtError::TreeCheckFailed`] if the check fails.
 pub(crate) fn finish_punctured(
     nonce: u64,
     level: usize,

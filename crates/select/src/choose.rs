@@ -39,8 +39,8 @@ pub trait Chooser: Debug + Send + Sync {
     /// Ranks the candidates, best first. Candidates with equal scores keep their order.
     ///
     /// # Errors
-    /// [`SelectError::NoCandidate`] if no candidate can be used; [`SelectError::Number`] if a
-    /// number is out of range.
+    /// Returns [`SelectError::NoCandidate`] if no candidate can be used. Returns
+    /// [`SelectError::Number`] if a number is out of range.
     fn choose(
         &self,
         path: &PathEstimate,
@@ -128,8 +128,7 @@ impl Candidate {
     /// settings.
     ///
     /// # Errors
-    /// [`SelectError::Transport`] if `text` cannot be parsed.
-    /// [`SelectError::Transport`].
+    /// Returns [`SelectError::Transport`] if `text` cannot be parsed. [`SelectError::Transport`].
     pub fn new(text: &str) -> Result<Self, SelectError> {
         Ok(text.parse::<Spec>()?.into())
     }

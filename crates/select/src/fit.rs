@@ -91,8 +91,8 @@ impl Observed {
 /// Transports with fewer than [`MIN_CELLS`] cells are left out.
 ///
 /// # Errors
-/// [`SelectError::TooFewCells`] if no transport has [`MIN_CELLS`] cells; [`SelectError::Number`] if
-/// a number of a run is out of range.
+/// Returns [`SelectError::TooFewCells`] if no transport has [`MIN_CELLS`] cells. Returns
+/// [`SelectError::Number`] if a number of a run is out of range.
 pub fn fit(name: &str, samples: &[Sample]) -> Result<Model, SelectError> {
     let mut by_transport: BTreeMap<Spec, BTreeMap<&str, Vec<&Sample>>> = BTreeMap::new();
     for sample in samples {

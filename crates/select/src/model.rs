@@ -222,7 +222,7 @@ impl Model {
     /// Parses and checks the JSON that [`to_json`](Self::to_json) returns.
     ///
     /// # Errors
-    /// [`SelectError::Content`] if the model is not valid. The error contains `origin`.
+    /// Returns [`SelectError::Content`] if the model is not valid. The error contains `origin`.
     pub fn from_json(text: &str, origin: &str) -> Result<Self, SelectError> {
         parsed(text, origin, Self::validate)
     }
@@ -258,8 +258,8 @@ impl Model {
     /// Reads a model from a file.
     ///
     /// # Errors
-    /// [`SelectError::File`] if the file cannot be read; [`SelectError::Content`] if it is not
-    /// valid.
+    /// Returns [`SelectError::File`] if the file cannot be read. Returns [`SelectError::Content`]
+    /// if it is not valid.
     pub fn load(path: &Path) -> Result<Self, SelectError> {
         let mut text = String::new();
         fs::File::open(path)
@@ -271,7 +271,7 @@ impl Model {
     /// Writes the model to a file.
     ///
     /// # Errors
-    /// [`SelectError::File`] if the file cannot be written.
+    /// Returns [`SelectError::File`] if the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), SelectError> {
         fs::write(path, self.to_json()).map_err(|error| SelectError::file(path, error))
     }

@@ -99,7 +99,7 @@ impl PathEstimate {
     /// Returns an estimate that has only the minimum round-trip time. `seconds` is this time.
     ///
     /// # Errors
-    /// [`SelectError::Number`] unless it is between 0 and 120 seconds.
+    /// Returns [`SelectError::Number`] unless it is between 0 and 120 seconds.
     pub fn of_rtt(seconds: f64) -> Result<Self, SelectError> {
         fields::check_times(seconds, None)?;
         Ok(Self {
@@ -112,7 +112,7 @@ impl PathEstimate {
     /// Parses and checks the JSON that this type serializes to.
     ///
     /// # Errors
-    /// [`SelectError::Content`] if the estimate is not valid. The error contains `origin`.
+    /// Returns [`SelectError::Content`] if the estimate is not valid. The error contains `origin`.
     pub fn from_json(text: &str, origin: &str) -> Result<Self, SelectError> {
         let fields = parsed(text, origin, Fields::validate)?;
         Ok(fields.into_estimate())
@@ -123,7 +123,7 @@ impl PathEstimate {
     /// estimate.
     ///
     /// # Errors
-    /// [`SelectError::Number`], which names the field.
+    /// Returns [`SelectError::Number`], which names the field.
     pub fn validate(&self) -> Result<(), SelectError> {
         let jitter = self.jitter.map(|jitter| jitter.as_secs_f64());
         fields::check_times(self.rtt.as_secs_f64(), jitter)?;

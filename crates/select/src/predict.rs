@@ -89,7 +89,7 @@ impl Model {
     /// Predicts the time of a workload over a transport, including the set-up.
     ///
     /// # Errors
-    /// [`SelectError::Number`] if a number of the path or the workload is out of range.
+    /// Returns [`SelectError::Number`] if a number of the path or the workload is out of range.
     pub fn predict(
         &self,
         spec: &Spec,

@@ -38,7 +38,7 @@ impl Spec {
     /// uncertainty.
     ///
     /// # Errors
-    /// [`SelectError::Transport`] if `text` is not a valid name with settings.
+    /// Returns [`SelectError::Transport`] if `text` is not a valid name with settings.
     pub fn in_registry(text: &str, registry: &Registry) -> Result<Self, SelectError> {
         let (name, settings) = name_and_settings(text);
         let is_word = |word: &str| {

@@ -51,7 +51,7 @@ impl Workload {
     /// model call this first.
     ///
     /// # Errors
-    /// [`SelectError::Number`], which names the field.
+    /// Returns [`SelectError::Number`], which names the field.
     pub fn validate(&self) -> Result<(), SelectError> {
         let (bytes, seconds) = ((0.0, MAX_BYTES), (0.0, 1e9));
         let late = (0.0, self.garbler_bytes as f64);

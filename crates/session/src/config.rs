@@ -168,7 +168,7 @@ impl Config {
     /// predicted times, which are returned too.
     ///
     /// # Errors
-    /// [`ConfigError::TooManyForDirect`].
+    /// Returns [`ConfigError::TooManyForDirect`].
     pub(crate) fn plan(&self, count: u64) -> Result<(OtPlan, Option<Planned>), ConfigError> {
         match self.path {
             Some(path) if path.rtt.is_some() && self.ot == OtChoice::Auto && count > 0 => {

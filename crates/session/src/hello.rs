@@ -242,7 +242,8 @@ impl Hello {
     /// Decodes a peer's hello.
     ///
     /// # Errors
-    /// `Length`; `Unexpected` if the role or the schemes have an unknown value.
+    /// Returns `Length` for a wrong length, and `Unexpected` if the role or the schemes have an
+    /// unknown value.
     pub(crate) fn decode(payload: &[u8]) -> Result<Self, SessionError> {
         let wrong_length = SessionError::Length {
             kind: FrameKind::Hello,
@@ -279,7 +280,8 @@ impl Hello {
     /// whether the garbler's window is larger than the evaluator accepts.
     ///
     /// # Errors
-    /// `Disagreement` on the first differing field; `Unexpected` for an impossible plan.
+    /// Returns `Disagreement` on the first differing field, and `Unexpected` for an impossible
+    /// plan.
     pub(crate) fn agree(
         &self,
         theirs: &Self,

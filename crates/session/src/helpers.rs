@@ -55,7 +55,7 @@ impl GarblingThreads {
     /// Starts a thread for each garbler. All garblers must have the same seed.
     ///
     /// # Errors
-    /// [`SessionError::Thread`].
+    /// Returns [`SessionError::Thread`].
     pub(crate) fn start(
         garblers: Vec<Garbler>,
         chunk_len: usize,
@@ -186,7 +186,7 @@ impl EvaluatingThreads {
     /// Starts a thread for each evaluator.
     ///
     /// # Errors
-    /// [`SessionError::Thread`].
+    /// Returns [`SessionError::Thread`].
     pub(crate) fn start(
         evaluators: Vec<Evaluator>,
         chunk_len: usize,

@@ -68,7 +68,7 @@ impl OtPlan {
     /// Selects the plan for `count` oblivious transfers on an unknown path.
     ///
     /// # Errors
-    /// [`ConfigError::TooManyForDirect`].
+    /// Returns [`ConfigError::TooManyForDirect`].
     pub fn new(choice: OtChoice, base: BaseOt, count: u64) -> Result<Self, ConfigError> {
         let maximum = Self::direct_maximum(base);
         Ok(match choice {

@@ -96,7 +96,8 @@ impl Assembler {
     /// Adds a frame. Returns the message and its evaluation when it is complete.
     ///
     /// # Errors
-    /// `Unexpected` for a piece of another evaluation, `Length` for more bytes than expected.
+    /// Returns `Unexpected` for a piece of another evaluation, and `Length` for more bytes than
+    /// expected.
     pub(crate) fn add(&mut self, payload: &Bytes) -> Result<Option<(u64, Vec<u8>)>, SessionError> {
         let (instance, piece) = split_number(self.kind, payload)?;
         if instance != self.instance {

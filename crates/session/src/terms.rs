@@ -100,7 +100,7 @@ impl RunTerms {
     /// both hellos.
     ///
     /// # Errors
-    /// [`SessionError::Unexpected`] if the peer's opening has not arrived.
+    /// Returns [`SessionError::Unexpected`] if the peer's opening has not arrived.
     pub(crate) fn session_id(
         &self,
         garbler: &[u8],

@@ -132,7 +132,7 @@ impl FrameDecoder {
     /// Removes and returns the next frame. `None` if the buffer does not contain a complete one.
     ///
     /// # Errors
-    /// [`FrameError`] for an invalid header, even if the payload has not arrived yet.
+    /// Returns [`FrameError`] for an invalid header, even if the payload has not arrived yet.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         let Some((kind, len)) = read_header(&self.buffer)? else {
             return Ok(None);
@@ -150,7 +150,7 @@ impl FrameDecoder {
 /// Reads the kind and the length of the payload, if the whole header is available.
 ///
 /// # Errors
-/// [`FrameError`] if the kind is unknown or the length exceeds [`MAX_PAYLOAD`].
+/// Returns [`FrameError`] if the kind is unknown or the length exceeds [`MAX_PAYLOAD`].
 pub fn read_header(bytes: &[u8]) -> Result<Option<(FrameKind, usize)>, FrameError> {
     let Some((&[code, l0, l1, l2, l3], _)) = bytes.split_first_chunk() else {
         return Ok(None);

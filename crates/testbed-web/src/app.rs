@@ -18,7 +18,7 @@ use super::{
     token::Token,
 };
 
-/// Maximum number of open event streams.
+/// Maximum number of HTTP responses that are open to send the events of jobs to browsers.
 pub(super) const MAX_STREAMS: usize = 32;
 
 /// Maximum number of uploads received at the same time. It bounds memory, because each upload is

@@ -16,7 +16,8 @@ const TRANSACTION_RUNS: usize = 500;
 /// Creates the folder if it does not exist. Returns the number of added runs.
 ///
 /// # Errors
-/// [`StoreError`] if the history cannot be used, for example because a server uses the folder.
+/// Returns [`StoreError`] if the history cannot be used, for example because a server uses the
+/// folder.
 pub fn import(folder: &Path, rows: &[Row]) -> Result<usize, StoreError> {
     let store = Store::open(folder)?;
     let mut added = 0;

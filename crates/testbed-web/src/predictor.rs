@@ -127,7 +127,7 @@ impl Predictor {
     /// Returns the size of a circuit, from the cache if possible.
     ///
     /// # Errors
-    /// One line that describes why the circuit cannot be loaded.
+    /// Returns one line that describes why the circuit cannot be loaded.
     pub(super) fn count(&self, source: &Source) -> Result<CircuitFacts, String> {
         let known = {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +142,7 @@ impl Predictor {
     /// Predicts the time of a run over each transport.
     ///
     /// # Errors
-    /// One line that describes why the run cannot be predicted.
+    /// Returns one line that describes why the run cannot be predicted.
     pub(super) fn predict(&self, question: PredictionQuery<'_>) -> Result<Predictions, String> {
         let PredictionQuery {
             source,

@@ -71,7 +71,7 @@ impl WebServer {
     /// Opens the history, starts the job thread and listens.
     ///
     /// # Errors
-    /// [`ServeError`] if one of these steps fails, or if a token is required and missing.
+    /// Returns [`ServeError`] if one of these steps fails, or if a token is required and missing.
     pub async fn bind(config: ServerConfig) -> Result<Self, ServeError> {
         let address = config.listen;
         if config.token.is_none() {

@@ -40,7 +40,7 @@ impl Token {
     /// Generates a token of 192 random bits.
     ///
     /// # Errors
-    /// [`TokenError::Random`] if the system provides no random numbers.
+    /// Returns [`TokenError::Random`] if the system provides no random numbers.
     pub fn random() -> Result<Self, TokenError> {
         let mut bytes = Zeroizing::new([0; RANDOM_BYTES]);
         getrandom::fill(&mut *bytes).map_err(|error| TokenError::Random(error.to_string()))?;
@@ -50,7 +50,7 @@ impl Token {
     /// Reads the token in a file. Whitespace around it is ignored.
     ///
     /// # Errors
-    /// [`TokenError`] if the file cannot be read or does not contain a token.
+    /// Returns [`TokenError`] if the file cannot be read or does not contain a token.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let mut text = Zeroizing::new(String::new());
         let file = File::open(path).map_err(TokenError::Read)?;

@@ -28,7 +28,7 @@ const PACKET: f64 = 1500.0;
 /// direction from connector to listener. The garbler listens, so the two directions are swapped.
 ///
 /// # Errors
-/// [`SelectError::Number`] if a figure of the scenario is outside the range of an estimate.
+/// Returns [`SelectError::Number`] if a figure of the scenario is outside the range of an estimate.
 pub fn path_of(
     scenario: &Scenario,
     environment: Option<&Environment>,

@@ -51,7 +51,7 @@ pub struct LinkReport {
 /// three measurements has a new path.
 ///
 /// # Errors
-/// [`RunError`] if the path cannot be emulated or a measurement fails.
+/// Returns [`RunError`] if the path cannot be emulated or a measurement fails.
 pub fn measure(
     scenario: &Scenario,
     duration: Duration,

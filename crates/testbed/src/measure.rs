@@ -167,7 +167,7 @@ impl Process {
     /// process only, not the command.
     ///
     /// # Errors
-    /// [`MeasureError::Start`] if the command cannot be started.
+    /// Returns [`MeasureError::Start`] if the command cannot be started.
     pub fn start(command: Command) -> Result<Self, MeasureError> {
         Self::start_observed(command, None)
     }
@@ -218,7 +218,7 @@ impl Process {
     /// when the process executes the program.
     ///
     /// # Errors
-    /// [`MeasureError::Start`] if the command cannot be started.
+    /// Returns [`MeasureError::Start`] if the command cannot be started.
     pub fn start_counted(command: Command) -> Result<Self, MeasureError> {
         Self::start_counted_observed(command, None)
     }
@@ -275,7 +275,8 @@ impl Process {
     /// Waits for a line on standard error that starts with `start`. Returns the rest of it.
     ///
     /// # Errors
-    /// [`MeasureError::EndedEarly`], [`MeasureError::TooLong`], [`MeasureError::Cancelled`].
+    /// Returns [`MeasureError::EndedEarly`], [`MeasureError::TooLong`],
+    /// [`MeasureError::Cancelled`].
     pub fn wait_for_line(
         &mut self,
         start: &str,
@@ -303,7 +304,7 @@ impl Process {
     /// cancelled or cannot be waited for.
     ///
     /// # Errors
-    /// [`MeasureError::TooLong`], [`MeasureError::Cancelled`], [`MeasureError::Wait`].
+    /// Returns [`MeasureError::TooLong`], [`MeasureError::Cancelled`], [`MeasureError::Wait`].
     pub fn finish(mut self, patience: Deadline<'_>) -> Result<Finished, MeasureError> {
         while self.open > 0 {
             self.take_output(patience)?;

@@ -89,8 +89,8 @@ pub struct PairReport {
 /// print to the streams of this process. Both are ended when `cancel` becomes true.
 ///
 /// # Errors
-/// [`RunError`]: the path cannot be emulated, or a command cannot be started. A failing command is
-/// not an error.
+/// Returns [`RunError`]: the path cannot be emulated, or a command cannot be started. A failing
+/// command is not an error.
 pub fn run(
     scenario: &Scenario,
     commands: [&str; 2],

@@ -336,7 +336,7 @@ impl Record for Row {
 /// is killed while it writes.
 ///
 /// # Errors
-/// [`RowError`] if the file cannot be read or a line is invalid.
+/// Returns [`RowError`] if the file cannot be read or a line is invalid.
 pub fn read_rows(path: &Path) -> Result<Vec<Row>, RowError> {
     read_records(path)
 }

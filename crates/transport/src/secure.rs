@@ -121,8 +121,8 @@ impl fmt::Debug for Stream {
 /// while the peer does not read, and returns an error when the peer vanishes.
 ///
 /// # Errors
-/// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer);
-/// [`ConnectError::Timeout`](crate::ConnectError::Timeout);
+/// Returns [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer). Returns
+/// [`ConnectError::Timeout`](crate::ConnectError::Timeout). Returns
 /// [`HandshakeError::WrongPeer`](crate::HandshakeError::WrongPeer),
 /// [`HandshakeError::SecurityMismatch`](crate::HandshakeError::SecurityMismatch),
 /// [`HandshakeError::NoCommonTransport`](crate::HandshakeError::NoCommonTransport),
@@ -177,7 +177,7 @@ impl Handshakes {
     /// Makes an empty set of handshakes with these credentials.
     ///
     /// # Errors
-    /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer).
+    /// Returns [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer).
     pub fn new(security: &Security) -> Result<Self, TransportError> {
         // Detects invalid keys and pins before a peer connects.
         Acceptor::new(security, &[], "")?;

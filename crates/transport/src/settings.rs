@@ -27,8 +27,8 @@ impl Settings {
     /// Parses `key=value` pairs.
     ///
     /// # Errors
-    /// [`RegistryError::InvalidSetting`] if an item is not of the form `key=value` or a key is
-    /// repeated.
+    /// Returns [`RegistryError::InvalidSetting`] if an item is not of the form `key=value` or a key
+    /// is repeated.
     pub fn parse(transport: &'static str, text: &str) -> Result<Self, TransportError> {
         let mut settings = Self {
             transport,
@@ -58,7 +58,7 @@ impl Settings {
     /// converts the value, or returns an error text such as "expected a number".
     ///
     /// # Errors
-    /// [`RegistryError::InvalidSetting`] with the error text of `parse`.
+    /// Returns [`RegistryError::InvalidSetting`] with the error text of `parse`.
     pub fn take<T>(
         &mut self,
         key: &'static str,
@@ -78,8 +78,8 @@ impl Settings {
     /// Checks that every setting was taken.
     ///
     /// # Errors
-    /// [`RegistryError::UnknownSetting`] for a remaining setting. It lists the keys that the
-    /// transport supports.
+    /// Returns [`RegistryError::UnknownSetting`] for a remaining setting. It lists the keys that
+    /// the transport supports.
     pub(crate) fn finish(self) -> Result<(), TransportError> {
         match self.left.into_iter().next() {
             None => Ok(()),

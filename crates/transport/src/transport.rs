@@ -31,7 +31,7 @@ pub trait Transport: Send + Sync {
     /// rejects the remaining ones.
     ///
     /// # Errors
-    /// [`RegistryError::InvalidSetting`](crate::RegistryError::InvalidSetting).
+    /// Returns [`RegistryError::InvalidSetting`](crate::RegistryError::InvalidSetting).
     fn configure(
         &self,
         settings: &mut Settings,
@@ -62,7 +62,7 @@ pub trait Transport: Send + Sync {
     /// port, which [`Listener::local_address`] returns.
     ///
     /// # Errors
-    /// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress),
+    /// Returns [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress),
     /// [`AddressError::Resolve`](crate::AddressError::Resolve),
     /// [`BindError::Listen`](crate::BindError::Listen),
     /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer).
@@ -102,7 +102,8 @@ pub trait Listener: Send {
     /// Cancel-safe.
     ///
     /// # Errors
-    /// [`BindError::Accept`](crate::BindError::Accept) if the listening socket itself fails.
+    /// Returns [`BindError::Accept`](crate::BindError::Accept) if the listening socket itself
+    /// fails.
     async fn accept(&mut self) -> Result<Link, TransportError>;
 }
 
@@ -122,8 +123,8 @@ impl Registry {
     /// Adds a transport.
     ///
     /// # Errors
-    /// [`RegistryError::DuplicateTransport`](crate::RegistryError::DuplicateTransport) if its name
-    /// is taken.
+    /// Returns [`RegistryError::DuplicateTransport`](crate::RegistryError::DuplicateTransport) if
+    /// its name is taken.
     pub fn register(&mut self, transport: Arc<dyn Transport>) -> Result<(), TransportError> {
         let name = transport.name();
         if self.find(name).is_some() {
@@ -144,8 +145,9 @@ impl Registry {
     /// `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`.
     ///
     /// # Errors
-    /// [`RegistryError::UnknownTransport`](crate::RegistryError::UnknownTransport), which lists the
-    /// known names; [`RegistryError::UnknownSetting`](crate::RegistryError::UnknownSetting) and
+    /// Returns [`RegistryError::UnknownTransport`](crate::RegistryError::UnknownTransport), which
+    /// lists the known names. Returns
+    /// [`RegistryError::UnknownSetting`](crate::RegistryError::UnknownSetting) and
     /// [`RegistryError::InvalidSetting`](crate::RegistryError::InvalidSetting).
     pub fn get(&self, text: &str) -> Result<Arc<dyn Transport>, TransportError> {
         let (name, settings) = name_and_settings(text);

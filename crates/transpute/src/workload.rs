@@ -72,7 +72,7 @@ impl Computation {
     /// Returns the workload of the runs, with the processor time of two typical machines.
     ///
     /// # Errors
-    /// [`SelectError::Number`] if a figure of the workload is out of range.
+    /// Returns [`SelectError::Number`] if a figure of the workload is out of range.
     pub fn workload(&self) -> Result<Workload, SelectError> {
         let machine = typical_machine(self.scheme);
         let traffic = &self.traffic;

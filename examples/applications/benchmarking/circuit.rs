@@ -38,7 +38,7 @@ const HALVING_WIDTH: usize = 12;
 /// mask.
 ///
 /// # Errors
-/// [`CircuitError`] if the circuit is too large, which takes millions of companies.
+/// Returns [`CircuitError`] if the circuit is too large, which takes millions of companies.
 pub(crate) fn circuit(companies: usize) -> Result<Circuit, CircuitError> {
     let layout = Layout::new(companies);
     Builder::build(|b| {

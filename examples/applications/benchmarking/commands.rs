@@ -193,7 +193,7 @@ struct SimulationReport {
 /// Runs the command.
 ///
 /// # Errors
-/// [`Failure`] of the command.
+/// Returns [`Failure`] of the command.
 pub(crate) async fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Server(args) => server(*args).await,

@@ -95,9 +95,9 @@ impl Company {
     /// has accepted its share.
     ///
     /// # Errors
-    /// [`Failure::TooLate`] after [`RoundConfig::timeout`]. [`Failure::Refused`] if a server
-    /// refuses the upload. [`Failure::Disagreement`] if the servers sent results of different
-    /// numbers of companies. Errors of connections that may not be solved by retrying.
+    /// Returns [`Failure::TooLate`] after [`RoundConfig::timeout`]. [`Failure::Refused`] if a
+    /// server refuses the upload. [`Failure::Disagreement`] if the servers sent results of
+    /// different numbers of companies. Errors of connections that may not be solved by retrying.
     pub(crate) async fn take_part(
         &self,
         round_config: &RoundConfig,

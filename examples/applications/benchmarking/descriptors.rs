@@ -11,7 +11,7 @@ const OTHER_DESCRIPTORS: u64 = 64;
 /// Raises the limit on open files so that this many connections fit.
 ///
 /// # Errors
-/// [`Failure::Usage`] with the system's limit, if that is too low.
+/// Returns [`Failure::Usage`] with the system's limit, if that is too low.
 pub(crate) fn raise_file_limit(links: usize) -> Result<(), Failure> {
     let needed = links as u64 + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);

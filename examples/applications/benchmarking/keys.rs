@@ -14,7 +14,7 @@ use crate::failure::Failure;
 /// and `evaluator.id`, and the list of companies to `companies.txt`.
 ///
 /// # Errors
-/// [`Failure::Identity`] or [`Failure::File`] if a file cannot be read or written.
+/// Returns [`Failure::Identity`] or [`Failure::File`] if a file cannot be read or written.
 pub(crate) fn make(folder: &Path, companies: usize) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|source| at(folder, source))?;
     for role in [Role::Garbler, Role::Evaluator] {
@@ -35,7 +35,7 @@ pub(crate) fn make(folder: &Path, companies: usize) -> Result<(), Failure> {
 /// Reads the keys of the first `count` companies in the folder.
 ///
 /// # Errors
-/// [`Failure::Identity`] if a key file is missing or invalid.
+/// Returns [`Failure::Identity`] if a key file is missing or invalid.
 pub(crate) fn companies(folder: &Path, count: usize) -> Result<Vec<Identity>, Failure> {
     let load = |number| Ok(Identity::load(company(folder, number))?);
     (1..=count).map(load).collect()
@@ -44,7 +44,7 @@ pub(crate) fn companies(folder: &Path, count: usize) -> Result<Vec<Identity>, Fa
 /// Reads the fingerprint of a server in the folder.
 ///
 /// # Errors
-/// [`Failure::File`] or [`Failure::Content`] if the file is missing or invalid.
+/// Returns [`Failure::File`] or [`Failure::Content`] if the file is missing or invalid.
 pub(crate) fn server(folder: &Path, role: Role) -> Result<Fingerprint, Failure> {
     let path = folder.join(format!("{role}.id"));
     let text = fs::read_to_string(&path).map_err(|source| at(&path, source))?;

@@ -47,7 +47,7 @@ pub(crate) fn unpack_numbers(bytes: &[u8], limit: usize) -> Option<Vec<u16>> {
 /// Returns random bytes of the system.
 ///
 /// # Errors
-/// [`Failure::Random`] if the system provides none.
+/// Returns [`Failure::Random`] if the system provides none.
 pub(crate) fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, Failure> {
     let mut bytes = Zeroizing::new([0; N]);
     fill(&mut bytes[..])?;
@@ -57,7 +57,7 @@ pub(crate) fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, Failure> {
 /// Returns random bits of the system.
 ///
 /// # Errors
-/// [`Failure::Random`] if the system provides none.
+/// Returns [`Failure::Random`] if the system provides none.
 pub(crate) fn random_bits(width: usize) -> Result<Bits, Failure> {
     let mut bytes = Zeroizing::new(vec![0; width.div_ceil(8)]);
     fill(&mut bytes)?;

@@ -37,7 +37,7 @@ impl RoundId {
     /// Computes the identifier.
     ///
     /// # Errors
-    /// [`Failure::Usage`] if the name is empty or longer than 256 bytes.
+    /// Returns [`Failure::Usage`] if the name is empty or longer than 256 bytes.
     pub(crate) fn new(
         name: &str,
         garbler: &Fingerprint,
@@ -64,7 +64,7 @@ impl Members {
     /// Creates the list.
     ///
     /// # Errors
-    /// A message that states what is wrong with the list.
+    /// Returns a message that states what is wrong with the list.
     pub(crate) fn new(fingerprints: impl IntoIterator<Item = Fingerprint>) -> Result<Self, String> {
         let mut seen = BTreeSet::new();
         for fingerprint in fingerprints {
@@ -85,7 +85,7 @@ impl Members {
     /// that begin with `#`, are comments.
     ///
     /// # Errors
-    /// [`Failure::File`]; [`Failure::Content`] with the number of the line.
+    /// Returns [`Failure::File`]. Returns [`Failure::Content`] with the number of the line.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let cannot = |source| Failure::File {
             path: path.to_owned(),

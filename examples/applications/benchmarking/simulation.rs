@@ -39,8 +39,8 @@ pub(crate) struct Simulated {
 /// Runs every company and compares the results of each with a plain computation.
 ///
 /// # Errors
-/// [`Failure::Wrong`] if a company learns other results; otherwise the first [`Failure`] of a
-/// company.
+/// Returns [`Failure::Wrong`] if a company learns other results; otherwise the first [`Failure`] of
+/// a company.
 pub(crate) async fn simulate(
     round_config: &RoundConfig,
     companies: Vec<(Identity, u32)>,

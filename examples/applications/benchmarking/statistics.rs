@@ -85,7 +85,7 @@ impl Statistics {
     /// Computes the statistics from plain figures.
     ///
     /// # Panics
-    /// If there are no figures.
+    /// Panics if there are no figures.
     pub(crate) fn of(figures: &[u32]) -> Self {
         let mut sorted = figures.to_vec();
         sorted.sort_unstable();

@@ -15,6 +15,7 @@ const MAX_HANDSHAKES: usize = 256;
 /// Finds a transport by name: `tcp` or `quic`, with optional settings.
 ///
 /// # Errors
+/// Returns
 /// [`RegistryError::UnknownTransport`](transpute_transport::RegistryError::UnknownTransport), or an
 /// error of a setting.
 pub(crate) fn named(name: &str) -> Result<Arc<dyn Transport>, TransportError> {

@@ -37,8 +37,8 @@ impl Uploads {
     /// Stores an upload of company `number`.
     ///
     /// # Errors
-    /// [`Refusal::Twice`] after a different upload of the company; [`Refusal::Closed`] after
-    /// [`close`](Self::close).
+    /// Returns [`Refusal::Twice`] after a different upload of the company. Returns
+    /// [`Refusal::Closed`] after [`close`](Self::close).
     pub(crate) fn store(
         &mut self,
         number: u16,

@@ -280,7 +280,7 @@ impl Rest<'_> {
 /// Sends a message and flushes.
 ///
 /// # Errors
-/// [`WireError::Io`] if the connection fails.
+/// Returns [`WireError::Io`] if the connection fails.
 pub(crate) async fn send(
     writer: &mut (impl AsyncWrite + Unpin),
     message: &Message,
@@ -293,7 +293,7 @@ pub(crate) async fn send(
 /// cancelling.
 ///
 /// # Errors
-/// [`WireError`] if the connection fails or the message is invalid.
+/// Returns [`WireError`] if the connection fails or the message is invalid.
 pub(crate) async fn receive(
     reader: &mut (impl AsyncRead + Unpin),
     expected: &'static str,

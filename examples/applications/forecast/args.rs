@@ -170,7 +170,8 @@ fn within(text: &str, least: usize) -> Result<usize, String> {
 /// Returns the argument of a role: the only one with --role, otherwise one of two.
 ///
 /// # Errors
-/// A message if the number of arguments does not match the number of parties in this process.
+/// Returns a message if the number of arguments does not match the number of parties in this
+/// process.
 pub(crate) fn of_role<'a, T>(
     place: &Place,
     name: &str,

@@ -86,7 +86,7 @@ impl Key {
     /// Returns the key of a role. Generates it for the evaluator.
     ///
     /// # Errors
-    /// [`ProtocolError::Paillier`] if the size is not supported.
+    /// Returns [`ProtocolError::Paillier`] if the size is not supported.
     pub(crate) fn of(role: Role, bits: u32) -> Result<Self, ProtocolError> {
         Ok(match role {
             Role::Evaluator => {
@@ -104,7 +104,7 @@ impl Key {
 /// Runs one party, or both in this process. Returns the results of each.
 ///
 /// # Errors
-/// Errors of arguments, key files, the connection and the protocol.
+/// Returns errors of arguments, key files, the connection and the protocol.
 pub(crate) async fn divide(
     place: &Place,
     task: Task,
@@ -233,7 +233,7 @@ async fn connect(
 /// Runs one party over a link.
 ///
 /// # Errors
-/// [`ProtocolError`] if the parameters are invalid, or the link or the protocol fails.
+/// Returns [`ProtocolError`] if the parameters are invalid, or the link or the protocol fails.
 pub(crate) async fn run(
     link: Link,
     role: Role,
@@ -289,7 +289,7 @@ pub(crate) async fn run(
 /// Checks that the key is long enough for the division.
 ///
 /// # Errors
-/// [`ProtocolError::KeyTooShort`] if it is not.
+/// Returns [`ProtocolError::KeyTooShort`] if it is not.
 pub(crate) fn check(task: Task) -> Result<(), ProtocolError> {
     let needed = match task.approach {
         Approach::Newton => newton::key_bits(&task.division),

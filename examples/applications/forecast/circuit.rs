@@ -29,7 +29,7 @@ struct Divided<'b> {
 /// square of the width.
 ///
 /// # Errors
-/// [`CircuitError`] if the circuit is too large.
+/// Returns [`CircuitError`] if the circuit is too large.
 pub(crate) fn division(division: Division) -> Result<Circuit, CircuitError> {
     Builder::build(|b| {
         let [x, y] = numbers(b, [division.dividend, division.divisor]);
@@ -42,7 +42,7 @@ pub(crate) fn division(division: Division) -> Result<Circuit, CircuitError> {
 /// complement if `signed`.
 ///
 /// # Errors
-/// [`CircuitError`] if the circuit is too large.
+/// Returns [`CircuitError`] if the circuit is too large.
 pub(crate) fn multiplication(width: usize, signed: bool) -> Result<Circuit, CircuitError> {
     Builder::build(|b| {
         let [x, y] = numbers(b, [width, width]);
@@ -93,7 +93,7 @@ impl Average {
 /// The divisor is 0 if all weights are.
 ///
 /// # Errors
-/// [`CircuitError`] if the circuit is too large.
+/// Returns [`CircuitError`] if the circuit is too large.
 pub(crate) fn weighted_average(average: Average) -> Result<Circuit, CircuitError> {
     let division = average.division();
     Builder::build(|b| {
@@ -136,7 +136,7 @@ pub(crate) fn weighted_average(average: Average) -> Result<Circuit, CircuitError
 /// a signed number, output value 1 is its sign.
 ///
 /// # Errors
-/// [`CircuitError`] if the circuit is too large.
+/// Returns [`CircuitError`] if the circuit is too large.
 pub(crate) fn significant_bits(width: usize, signed: bool) -> Result<Circuit, CircuitError> {
     Builder::build(|b| {
         let sum = b.input_word(width) + b.input_word(width);

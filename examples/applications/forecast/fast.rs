@@ -114,7 +114,7 @@ fn read(bytes: &[u8]) -> Result<Option<Integer>, ProtocolError> {
 /// Runs the party with the key, whose encrypted shares were already sent.
 ///
 /// # Errors
-/// [`ProtocolError`] if the link fails or the peer violates the protocol.
+/// Returns [`ProtocolError`] if the link fails or the peer violates the protocol.
 pub(crate) async fn evaluator(
     state: &mut PartyState,
     key: &SecretKey,
@@ -145,7 +145,7 @@ pub(crate) async fn evaluator(
 /// Runs the party that blinds the numbers.
 ///
 /// # Errors
-/// [`ProtocolError`] if the link fails or the peer violates the protocol.
+/// Returns [`ProtocolError`] if the link fails or the peer violates the protocol.
 pub(crate) async fn garbler(
     state: &mut PartyState,
     key: &PublicKey,

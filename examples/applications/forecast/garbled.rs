@@ -30,7 +30,7 @@ pub(crate) struct Finished {
 /// Runs one party, or both in this process. Returns the results of each.
 ///
 /// # Errors
-/// Errors of arguments, key files, the connection and the protocol.
+/// Returns errors of arguments, key files, the connection and the protocol.
 pub(crate) async fn divide(
     place: &Place,
     circuit: &Circuit,

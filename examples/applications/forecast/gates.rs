@@ -87,7 +87,7 @@ fn lines(make: Make, published: &[(usize, u32)]) -> Result<Vec<Line>, CircuitErr
 /// Returns the lines of both tables.
 ///
 /// # Errors
-/// [`CircuitError`] if a circuit is too large.
+/// Returns [`CircuitError`] if a circuit is too large.
 pub(crate) fn tables(as_json: bool) -> Result<Vec<String>, CircuitError> {
     let mut object = serde_json::Map::new();
     let mut text = Vec::new();

@@ -61,7 +61,7 @@ fn parameters(hello: &[u8]) -> impl Iterator<Item = (&'static str, u64)> {
 /// Exchanges hellos and the public key, and checks that the parameters are equal.
 ///
 /// # Errors
-/// [`ProtocolError::Disagreement`] if parameters differ; errors of the link.
+/// Returns [`ProtocolError::Disagreement`] if parameters differ; errors of the link.
 pub(crate) async fn exchange(
     mut channel: Channel,
     task: Task,

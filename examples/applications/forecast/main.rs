@@ -66,7 +66,7 @@ async fn main() -> ExitCode {
 /// Runs the command and returns the lines to print.
 ///
 /// # Errors
-/// Errors of arguments, files, the connection and the protocol.
+/// Returns errors of arguments, files, the connection and the protocol.
 async fn run(args: Args) -> Result<Vec<String>, Box<dyn Error>> {
     match args.command {
         Command::Gates { json } => Ok(gates::tables(json)?),

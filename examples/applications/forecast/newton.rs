@@ -93,7 +93,7 @@ struct Estimate {
 /// Runs the party with the key.
 ///
 /// # Errors
-/// [`ProtocolError`] if the link fails or the peer violates the protocol.
+/// Returns [`ProtocolError`] if the link fails or the peer violates the protocol.
 pub(crate) async fn evaluator(
     state: &mut PartyState,
     key: &SecretKey,
@@ -151,7 +151,7 @@ pub(crate) async fn evaluator(
 /// Runs the party without the key.
 ///
 /// # Errors
-/// [`ProtocolError`] if the link fails or the peer violates the protocol.
+/// Returns [`ProtocolError`] if the link fails or the peer violates the protocol.
 pub(crate) async fn garbler(
     state: &mut PartyState,
     key: &PublicKey,

@@ -78,7 +78,7 @@ pub(crate) struct SecretKey {
 /// Checks that a key size is supported.
 ///
 /// # Errors
-/// [`PaillierError::KeySize`] if the size is not supported.
+/// Returns [`PaillierError::KeySize`] if the size is not supported.
 pub(crate) fn check_bits(bits: u32) -> Result<(), PaillierError> {
     match KEY_BITS.contains(&bits) && bits.is_multiple_of(64) {
         true => Ok(()),
@@ -111,7 +111,7 @@ impl PublicKey {
     /// Parses a little-endian modulus of `bits` bits.
     ///
     /// # Errors
-    /// [`PaillierError`] if the size is not supported or the modulus is invalid.
+    /// Returns [`PaillierError`] if the size is not supported or the modulus is invalid.
     pub(crate) fn from_bytes(bits: u32, bytes: &[u8]) -> Result<Self, PaillierError> {
         check_bits(bits)?;
         let found = to_u32(bytes.len()).saturating_mul(8);
@@ -192,7 +192,7 @@ impl PublicKey {
     /// Parses `N` ciphertexts.
     ///
     /// # Errors
-    /// [`PaillierError`] if the length is wrong or a number is not a unit modulo n^2.
+    /// Returns [`PaillierError`] if the length is wrong or a number is not a unit modulo n^2.
     pub(crate) fn read<const N: usize>(
         &self,
         bytes: &[u8],
@@ -222,8 +222,8 @@ impl PublicKey {
         all.try_into().map_err(|_| wrong)
     }
 
-    /// Returns a random nonzero number below the modulus. It is a unit except with negligible
-    /// probability, because any other number would reveal a factor of the modulus.
+    /// Returns a random nonzero number below the modulus. A number without an inverse would reveal
+    /// a factor of the modulus, so it occurs with negligible probability only.
     fn unit(&self, rng: &mut (impl CryptoRng + ?Sized)) -> BoxedMontyForm {
         loop {
             let value = self.random(rng);
@@ -245,7 +245,7 @@ impl SecretKey {
     /// Generates a key whose modulus has `bits` bits.
     ///
     /// # Errors
-    /// [`PaillierError::KeySize`] if the size is not supported.
+    /// Returns [`PaillierError::KeySize`] if the size is not supported.
     pub(crate) fn generate(
         bits: u32,
         rng: &mut (impl CryptoRng + ?Sized),

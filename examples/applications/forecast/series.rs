@@ -83,7 +83,7 @@ pub(crate) enum SeriesError {
 /// Reads a file with one whole number per line. Ignores empty lines and comments after `#`.
 ///
 /// # Errors
-/// [`SeriesError`] if the file cannot be read or a line is invalid.
+/// Returns [`SeriesError`] if the file cannot be read or a line is invalid.
 pub(crate) fn read(path: &Path) -> Result<Vec<Integer>, SeriesError> {
     let cannot = |source| SeriesError::File {
         path: path.to_owned(),
@@ -114,7 +114,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Integer>, SeriesError> {
 /// Writes one number per line.
 ///
 /// # Errors
-/// [`SeriesError::File`] if the file cannot be written.
+/// Returns [`SeriesError::File`] if the file cannot be written.
 pub(crate) fn write(path: &Path, values: &[Integer]) -> Result<(), SeriesError> {
     let text: String = values.iter().map(|value| format!("{value}\n")).collect();
     std::fs::write(path, text).map_err(|source| SeriesError::File {
@@ -126,7 +126,7 @@ pub(crate) fn write(path: &Path, values: &[Integer]) -> Result<(), SeriesError> 
 /// Returns the last values of a series.
 ///
 /// # Errors
-/// [`SeriesError::Periods`] if there are too few values or too many periods.
+/// Returns [`SeriesError::Periods`] if there are too few values or too many periods.
 pub(crate) fn last(values: Vec<Integer>, periods: usize) -> Result<Vec<Integer>, SeriesError> {
     let found = values.len();
     if !(1..=found.min(MAX_PERIODS)).contains(&periods) {
@@ -150,7 +150,7 @@ pub(crate) fn split(
 /// Checks that a number fits into `width` bits, including the sign if `signed`.
 ///
 /// # Errors
-/// [`SeriesError::Width`] if the number does not fit.
+/// Returns [`SeriesError::Width`] if the number does not fit.
 pub(crate) fn check_width(
     what: &'static str,
     value: &Integer,
@@ -178,7 +178,7 @@ pub(crate) fn check_width(
 /// Checks that a share is not longer than shares of numbers of `width` bits.
 ///
 /// # Errors
-/// [`SeriesError::Width`] if the share is longer.
+/// Returns [`SeriesError::Width`] if the share is longer.
 pub(crate) fn check_share(value: &Integer, width: usize) -> Result<(), SeriesError> {
     let limit = to_u32(width) + SHARE_SLACK;
     match value.bits() <= limit {
@@ -195,7 +195,7 @@ pub(crate) fn check_share(value: &Integer, width: usize) -> Result<(), SeriesErr
 /// change the average, because the sum of the weights is scaled too.
 ///
 /// # Errors
-/// [`SeriesError::Weight`] if a weight is invalid.
+/// Returns [`SeriesError::Weight`] if a weight is invalid.
 pub(crate) fn weights(texts: &[String]) -> Result<Vec<Integer>, SeriesError> {
     let split: Vec<(&str, &str)> = (texts.iter())
         .map(|text| text.split_once('.').unwrap_or((text, "")))

@@ -171,7 +171,7 @@ impl Channel {
     /// Sends all appended messages.
     ///
     /// # Errors
-    /// [`ProtocolError::Transport`] if the link fails.
+    /// Returns [`ProtocolError::Transport`] if the link fails.
     pub(crate) async fn flush(&mut self) -> Result<(), ProtocolError> {
         (self.writer.write_all(&self.outbox).await).map_err(TransportError::from_io)?;
         self.outbox.clear();
@@ -181,7 +181,7 @@ impl Channel {
     /// Sends a message after all appended ones.
     ///
     /// # Errors
-    /// [`ProtocolError::Transport`] if the link fails.
+    /// Returns [`ProtocolError::Transport`] if the link fails.
     pub(crate) async fn send(&mut self, kind: Kind, payload: &[u8]) -> Result<(), ProtocolError> {
         self.put(kind, payload);
         self.flush().await
@@ -190,7 +190,7 @@ impl Channel {
     /// Receives a message of exactly `len` bytes.
     ///
     /// # Errors
-    /// [`ProtocolError`] for an unexpected message, a timeout or a failed link.
+    /// Returns [`ProtocolError`] for an unexpected message, a timeout or a failed link.
     pub(crate) async fn receive(
         &mut self,
         kind: Kind,
@@ -202,7 +202,7 @@ impl Channel {
     /// Receives a message with a length in this range.
     ///
     /// # Errors
-    /// [`ProtocolError`] for an unexpected message, a timeout or a failed link.
+    /// Returns [`ProtocolError`] for an unexpected message, a timeout or a failed link.
     pub(crate) async fn receive_within(
         &mut self,
         kind: Kind,
@@ -219,7 +219,7 @@ impl Channel {
     /// Closes the link after all sent data have arrived.
     ///
     /// # Errors
-    /// [`ProtocolError::Transport`] if the link fails.
+    /// Returns [`ProtocolError::Transport`] if the link fails.
     pub(crate) async fn close(mut self) -> Result<(), ProtocolError> {
         Ok((self.writer.shutdown().await).map_err(TransportError::from_io)?)
     }

@@ -33,7 +33,7 @@ pub(crate) enum Opened {
 /// running sum after each round, or only after the last one.
 ///
 /// # Errors
-/// [`CircuitError::TooManyWires`] if the circuit is too large.
+/// Returns [`CircuitError::TooManyWires`] if the circuit is too large.
 pub(crate) fn circuit(rounds: usize, opened: Opened) -> Result<Circuit, CircuitError> {
     Builder::build(|b| {
         let distances = b.input_words(rounds, DISTANCE_BITS);

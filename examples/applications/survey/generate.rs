@@ -13,7 +13,7 @@ use crate::{
 /// Returns random answers below `values`. Each question has its own popularity of answers.
 ///
 /// # Errors
-/// [`TableError::Shape`] if the table would be too large or empty.
+/// Returns [`TableError::Shape`] if the table would be too large or empty.
 pub(crate) fn answers(
     rows: usize,
     columns: usize,
@@ -57,7 +57,7 @@ fn draw(weights: &[f64], random: &mut StdRng) -> u64 {
 /// often occur together.
 ///
 /// # Errors
-/// [`TableError::Shape`] if the table would be too large or empty.
+/// Returns [`TableError::Shape`] if the table would be too large or empty.
 pub(crate) fn baskets(rows: usize, items: usize, seed: u64) -> Result<Table, TableError> {
     let mut random = StdRng::seed_from_u64(seed);
     let alone: Vec<f64> = (0..items).map(|_| random.random_range(0.02..0.3)).collect();
@@ -88,7 +88,7 @@ pub(crate) fn baskets(rows: usize, items: usize, seed: u64) -> Result<Table, Tab
 /// XOR with the answer.
 ///
 /// # Errors
-/// [`TableError::Shape`] if the table is invalid.
+/// Returns [`TableError::Shape`] if the table is invalid.
 pub(crate) fn share(table: &Table) -> Result<[Shares; 2], TableError> {
     // This generator is cryptographically secure and seeded by the operating system.
     let mut random = rand::rng();

@@ -101,7 +101,7 @@ impl Bins {
     /// the counts of all bins except one, and whether the tags are equal.
     ///
     /// # Errors
-    /// [`CircuitError::TooManyWires`] if the circuit is too large.
+    /// Returns [`CircuitError::TooManyWires`] if the circuit is too large.
     pub(crate) fn circuit(&self, answers: usize) -> Result<Circuit, CircuitError> {
         Builder::build(|b| {
             let width = self.width() as usize;

@@ -34,7 +34,7 @@ pub(crate) fn items(candidates: &[Itemset]) -> Vec<u32> {
 /// `threshold`, or the support itself. The last output is whether the tags are equal.
 ///
 /// # Errors
-/// [`CircuitError::TooManyWires`] if the circuit is too large.
+/// Returns [`CircuitError::TooManyWires`] if the circuit is too large.
 pub(crate) fn circuit(
     candidates: &[Itemset],
     transactions: usize,

@@ -26,7 +26,8 @@ impl Table {
     /// Creates a table from its cells, row by row.
     ///
     /// # Errors
-    /// [`TableError::Shape`] if the rows are incomplete, or if a cell or the table is too large.
+    /// Returns [`TableError::Shape`] if the rows are incomplete, or if a cell or the table is too
+    /// large.
     pub(crate) fn new(columns: usize, width: u32, cells: Vec<u32>) -> Result<Self, TableError> {
         let refuse = |limit| {
             Err(TableError::Shape {
@@ -76,7 +77,7 @@ impl Table {
     /// Returns the numbers of a column, from the first row to the last.
     ///
     /// # Panics
-    /// If the column does not exist.
+    /// Panics if the column does not exist.
     pub(crate) fn column(&self, column: usize) -> impl Iterator<Item = u32> {
         assert!(column < self.columns, "column {column} of {}", self.columns);
         self.cells
@@ -89,7 +90,7 @@ impl Table {
     /// Appends the numbers of a column to `bits`, least significant bit first.
     ///
     /// # Panics
-    /// If the column does not exist.
+    /// Panics if the column does not exist.
     pub(crate) fn append_column(&self, column: usize, bits: &mut Bits) {
         for number in self.column(column) {
             for place in 0..self.width {

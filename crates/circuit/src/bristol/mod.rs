@@ -112,7 +112,7 @@ pub struct Parsed {
 /// read, so pass the exact length. `source` is read to its end and need not be buffered.
 ///
 /// # Errors
-/// [`BristolError`] if `source` cannot be read or is not a circuit file within `limits`.
+/// Returns [`BristolError`] if `source` cannot be read or is not a circuit file within `limits`.
 pub fn read(source: impl Read, length: u64, limits: &ParseLimits) -> Result<Parsed, BristolError> {
     read::read(source, length, limits)
 }
@@ -120,8 +120,8 @@ pub fn read(source: impl Read, length: u64, limits: &ParseLimits) -> Result<Pars
 /// Reads a circuit file; see [`read()`].
 ///
 /// # Errors
-/// [`BristolError`]; also an I/O error if `path` is not a regular file and yields more than
-/// [`MAX_PIPE_BYTES`].
+/// Returns [`BristolError`]. If `path` is not a regular file and yields more than
+/// [`MAX_PIPE_BYTES`], this is an I/O error.
 pub fn open(path: impl AsRef<Path>, limits: &ParseLimits) -> Result<Parsed, BristolError> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -157,7 +157,7 @@ impl Circuit {
     /// [`ParseLimits`].
     ///
     /// # Errors
-    /// [`BristolError`] if the file cannot be read or is not a circuit file.
+    /// Returns [`BristolError`] if the file cannot be read or is not a circuit file.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, BristolError> {
         Ok(open(path, &ParseLimits::default())?.circuit)
     }
@@ -165,7 +165,7 @@ impl Circuit {
     /// Reads the content of a circuit file; see [`Circuit::open`].
     ///
     /// # Errors
-    /// [`BristolError`] if the content is not a circuit file.
+    /// Returns [`BristolError`] if the content is not a circuit file.
     ///
     /// # Examples
     /// ```
@@ -182,7 +182,7 @@ impl Circuit {
     /// [`bristol::read`](read()).
     ///
     /// # Errors
-    /// [`BristolError`] if `source` cannot be read or is not a circuit file.
+    /// Returns [`BristolError`] if `source` cannot be read or is not a circuit file.
     pub fn read(source: impl Read, length: u64) -> Result<Self, BristolError> {
         Ok(read(source, length, &ParseLimits::default())?.circuit)
     }
@@ -194,8 +194,8 @@ impl Circuit {
     /// inversions, 0 becomes the XOR of a wire with itself, and 1 the inversion of that.
     ///
     /// # Errors
-    /// [`WriteError`] if `out` cannot be written to, or if the format cannot represent the circuit:
-    /// the old format has at most two input values and one output value.
+    /// Returns [`WriteError`] if `out` cannot be written to, or if the format cannot represent the
+    /// circuit: the old format has at most two input values and one output value.
     pub fn write(
         &self,
         out: impl Write,

@@ -15,7 +15,7 @@ impl<'b> Bit<'b> {
     /// Returns `if_one` where this bit is 1, else `if_zero`: 1 AND per bit of the value.
     ///
     /// # Panics
-    /// If the two values differ in width.
+    /// Panics if the two values differ in width.
     #[must_use]
     pub fn select<T: Value<'b>>(self, if_one: &T, if_zero: &T) -> T {
         let (mut ones, mut zeros) = (Vec::new(), Vec::new());

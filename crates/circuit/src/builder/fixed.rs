@@ -48,7 +48,7 @@ impl<'b, const N: usize> UInt<'b, N> {
     /// Returns a constant.
     ///
     /// # Panics
-    /// If `value` does not fit in `N` bits.
+    /// Panics if `value` does not fit in `N` bits.
     #[must_use]
     pub fn new(builder: Builder<'b>, value: u128) -> Self {
         Self::of_lits(builder, &number::unsigned_constant(value, N))
@@ -57,7 +57,7 @@ impl<'b, const N: usize> UInt<'b, N> {
     /// Returns a constant of the same type and builder.
     ///
     /// # Panics
-    /// If `value` does not fit in `N` bits.
+    /// Panics if `value` does not fit in `N` bits.
     #[must_use]
     pub fn constant(&self, value: u128) -> Self {
         Self::new(self.builder, value)
@@ -87,7 +87,7 @@ impl<'b, const N: usize> Int<'b, N> {
     /// Returns a constant.
     ///
     /// # Panics
-    /// If `value` does not fit in `N` bits with its sign.
+    /// Panics if `value` does not fit in `N` bits with its sign.
     #[must_use]
     pub fn new(builder: Builder<'b>, value: i128) -> Self {
         Self::of_lits(builder, &number::signed_constant(value, N))
@@ -96,7 +96,7 @@ impl<'b, const N: usize> Int<'b, N> {
     /// Returns a constant of the same type and builder.
     ///
     /// # Panics
-    /// If `value` does not fit in `N` bits with its sign.
+    /// Panics if `value` does not fit in `N` bits with its sign.
     #[must_use]
     pub fn constant(&self, value: i128) -> Self {
         Self::new(self.builder, value)

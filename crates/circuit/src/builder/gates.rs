@@ -177,7 +177,7 @@ impl Gates {
     /// Drops the nodes that no output depends on, numbers the wires, and assembles the circuit.
     ///
     /// # Errors
-    /// [`CircuitError::TooManyWires`].
+    /// Returns [`CircuitError::TooManyWires`].
     pub(super) fn finish(mut self) -> Result<Circuit, CircuitError> {
         if self.refused > 0 {
             return Err(CircuitError::TooManyWires(MAX_NODES as u64 + self.refused));

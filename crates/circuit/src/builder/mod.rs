@@ -73,7 +73,7 @@ impl Builder<'_> {
     /// Runs `function` and returns the circuit that it built.
     ///
     /// # Errors
-    /// [`CircuitError::TooManyWires`] if the circuit has 2^31 wires or more.
+    /// Returns [`CircuitError::TooManyWires`] if the circuit has 2^31 wires or more.
     pub fn build(function: impl for<'b> FnOnce(Builder<'b>)) -> Result<Circuit, CircuitError> {
         let gates = RefCell::new(Gates::new());
         function(Builder {
@@ -124,7 +124,7 @@ impl<'b> Builder<'b> {
     /// Returns the constant `value` as a word of `width` bits.
     ///
     /// # Panics
-    /// If `value` does not fit in `width` bits.
+    /// Panics if `value` does not fit in `width` bits.
     #[must_use]
     pub fn word(self, value: u128, width: usize) -> Word<'b> {
         Word::new(self, number::unsigned_constant(value, width))

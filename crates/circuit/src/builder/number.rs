@@ -33,7 +33,7 @@ pub(super) trait Number<'b>: Sized {
 /// Returns the bits of an unsigned constant.
 ///
 /// # Panics
-/// If `value` does not fit in `width` bits.
+/// Panics if `value` does not fit in `width` bits.
 pub(super) fn unsigned_constant(value: u128, width: usize) -> Vec<Lit> {
     assert!(
         width >= 128 || value >> width == 0,
@@ -47,7 +47,7 @@ pub(super) fn unsigned_constant(value: u128, width: usize) -> Vec<Lit> {
 /// Returns the bits of a constant in two's complement.
 ///
 /// # Panics
-/// If `value` does not fit in `width` bits, sign included.
+/// Panics if `value` does not fit in `width` bits, sign included.
 pub(super) fn signed_constant(value: i128, width: usize) -> Vec<Lit> {
     let spare = value.unsigned_abs().leading_zeros() as usize;
     let is_lowest = value < 0 && value.unsigned_abs().is_power_of_two();
@@ -95,7 +95,7 @@ macro_rules! number_methods {
             /// Returns bit `index`; bit 0 is the least significant.
             ///
             /// # Panics
-            /// If `index` is not below the width.
+            /// Panics if `index` is not below the width.
             #[must_use]
             pub fn bit(&self, index: usize) -> Bit<$lifetime> {
                 assert!(index < self.width(), "bit {index} of {}", self.width());
@@ -112,7 +112,7 @@ macro_rules! number_methods {
             /// Returns whether the numbers are equal: `n - 1` AND.
             ///
             /// # Panics
-            /// If the operands differ in width.
+            /// Panics if the operands differ in width.
             #[must_use]
             pub fn eq(&self, other: &Self) -> Bit<$lifetime> {
                 self.as_bit(self.binary(other, arith::equal))
@@ -121,7 +121,7 @@ macro_rules! number_methods {
             /// Returns whether the numbers differ: `n - 1` AND.
             ///
             /// # Panics
-            /// If the operands differ in width.
+            /// Panics if the operands differ in width.
             #[must_use]
             pub fn ne(&self, other: &Self) -> Bit<$lifetime> {
                 !self.eq(other)
@@ -130,7 +130,7 @@ macro_rules! number_methods {
             /// Returns whether this number is less than the other: `n` AND.
             ///
             /// # Panics
-            /// If the operands differ in width.
+            /// Panics if the operands differ in width.
             #[must_use]
             pub fn lt(&self, other: &Self) -> Bit<$lifetime> {
                 self.as_bit(self.binary(other, |g, a, b| arith::less(g, a, b, $signed)))
@@ -139,7 +139,7 @@ macro_rules! number_methods {
             /// Returns whether this number is greater than the other: `n` AND.
             ///
             /// # Panics
-            /// If the operands differ in width.
+            /// Panics if the operands differ in width.
             #[must_use]
             pub fn gt(&self, other: &Self) -> Bit<$lifetime> {
                 other.lt(self)
@@ -148,7 +148,7 @@ macro_rules! number_methods {
             /// Returns whether this number is at most the other: `n` AND.
             ///
             /// # Panics
-            /// If the operands differ in width.
+            /// Panics if the operands differ in width.
             #[must_use]
             pub fn le(&self, other: &Self) -> Bit<$lifetime> {
                 !other.lt(self)
@@ -157,7 +157,7 @@ macro_rules! number_methods {
             /// Returns whether this number is at least the other: `n` AND.
             ///
             /// # Panics
-            /// If the operands differ in width.
+            /// Panics if the operands differ in width.
             #[must_use]
             pub fn ge(&self, other: &Self) -> Bit<$lifetime> {
                 !self.lt(other)
@@ -173,7 +173,7 @@ macro_rules! number_methods {
             /// Returns the smaller of two numbers: `2 n` AND.
             ///
             /// # Panics
-            /// If the operands differ in width.
+            /// Panics if the operands differ in width.
             #[must_use]
             pub fn min(&self, other: &Self) -> Self {
                 self.min_with(other).0
@@ -182,7 +182,7 @@ macro_rules! number_methods {
             /// Returns the smaller of two numbers and whether it is strictly this one: `2 n` AND.
             ///
             /// # Panics
-            /// If the operands differ in width.
+            /// Panics if the operands differ in width.
             #[must_use]
             pub fn min_with(&self, other: &Self) -> (Self, Bit<$lifetime>) {
                 let (minimum, is_self) =
@@ -193,7 +193,7 @@ macro_rules! number_methods {
             /// Returns the larger of two numbers: `2 n` AND.
             ///
             /// # Panics
-            /// If the operands differ in width.
+            /// Panics if the operands differ in width.
             #[must_use]
             pub fn max(&self, other: &Self) -> Self {
                 self.like(self.binary(other, |g, a, b| {
@@ -206,7 +206,7 @@ macro_rules! number_methods {
             /// `%`, and both results together cost as much as `%`.
             ///
             /// # Panics
-            /// If the operands differ in width.
+            /// Panics if the operands differ in width.
             #[must_use]
             pub fn div_rem(&self, divisor: &Self) -> (Self, Self) {
                 let divide = if $signed { multiply::divide_signed } else { multiply::divide };
@@ -250,7 +250,7 @@ macro_rules! unsigned_methods {
             /// Returns the sum and the carry out: `n` AND.
             ///
             /// # Panics
-            /// If the operands differ in width.
+            /// Panics if the operands differ in width.
             #[must_use]
             pub fn carrying_add(&self, other: &Self) -> (Self, Bit<$lifetime>) {
                 let (sum, carry) = self.binary(other, |g, a, b| arith::add(g, a, b, Lit::ZERO));
@@ -261,7 +261,7 @@ macro_rules! unsigned_methods {
             /// the other: `n` AND.
             ///
             /// # Panics
-            /// If the operands differ in width.
+            /// Panics if the operands differ in width.
             #[must_use]
             pub fn borrowing_sub(&self, other: &Self) -> (Self, Bit<$lifetime>) {
                 let (difference, borrow) = self.binary(other, arith::subtract);
@@ -272,7 +272,7 @@ macro_rules! unsigned_methods {
             /// 16 bits on (1,608 for 32 bits, 5,229 for 64, 16,466 for 128).
             ///
             /// # Panics
-            /// If the operands differ in width.
+            /// Panics if the operands differ in width.
             #[must_use]
             pub fn widening_mul(&self, other: &Self) -> (Self, Self) {
                 let mut low = self.binary(other, multiply::multiply_wide);

@@ -14,7 +14,7 @@ pub trait Value<'b>: Clone {
     /// Returns a value of the same shape as this one, with `bits` as its bits.
     ///
     /// # Panics
-    /// If there are not [`Value::width`] bits.
+    /// Panics if there are not [`Value::width`] bits.
     #[must_use]
     fn with_bits(&self, bits: &[Bit<'b>]) -> Self;
 }
@@ -27,7 +27,7 @@ pub trait FixedValue<'b>: Value<'b> {
     /// Returns the value whose bits are `bits`.
     ///
     /// # Panics
-    /// If there are not [`FixedValue::WIDTH`] bits.
+    /// Panics if there are not [`FixedValue::WIDTH`] bits.
     #[must_use]
     fn from_bits(bits: &[Bit<'b>]) -> Self;
 }
@@ -152,7 +152,7 @@ tuple_value!(A 0, B 1, C 2, D 3, E 4, F 5);
 /// Checks the number of bits passed for a value.
 ///
 /// # Panics
-/// If there are not `width` bits.
+/// Panics if there are not `width` bits.
 pub(super) fn check_width(bits: &[Bit<'_>], width: usize) {
     assert_eq!(
         bits.len(),

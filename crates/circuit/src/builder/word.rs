@@ -29,7 +29,7 @@ impl<'b> Word<'b> {
     /// Returns a constant of the same width and builder.
     ///
     /// # Panics
-    /// If `value` does not fit in the width.
+    /// Panics if `value` does not fit in the width.
     #[must_use]
     pub fn constant(&self, value: u128) -> Self {
         self.builder.word(value, self.width())
@@ -38,7 +38,7 @@ impl<'b> Word<'b> {
     /// Returns the bits in `range` as a new word.
     ///
     /// # Panics
-    /// If the range ends past the width.
+    /// Panics if the range ends past the width.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Self {
         Self::new(self.builder, self.lits[range].to_vec())
@@ -77,7 +77,7 @@ impl<'b> Word<'b> {
     /// Returns whether this number is less than the other, both in two's complement: `n` AND.
     ///
     /// # Panics
-    /// If the operands differ in width.
+    /// Panics if the operands differ in width.
     #[must_use]
     pub fn lt_signed(&self, other: &Self) -> Bit<'b> {
         self.as_bit(self.binary(other, |g, a, b| arith::less(g, a, b, true)))
@@ -87,7 +87,7 @@ impl<'b> Word<'b> {
     /// [`Int`](super::Int).
     ///
     /// # Panics
-    /// If the operands differ in width.
+    /// Panics if the operands differ in width.
     #[must_use]
     pub fn div_rem_signed(&self, divisor: &Self) -> (Self, Self) {
         let (quotient, remainder) = self.binary(divisor, multiply::divide_signed);
@@ -98,7 +98,7 @@ impl<'b> Word<'b> {
     /// the first. The depth grows with the logarithm of the number of words.
     ///
     /// # Panics
-    /// If `words` is empty or the words differ in width.
+    /// Panics if `words` is empty or the words differ in width.
     #[must_use]
     pub fn sum(words: &[Self]) -> Self {
         let Some(first) = words.first() else {

@@ -77,7 +77,8 @@ pub enum CatalogueError {
 /// Returns the circuit that `spec` names.
 ///
 /// # Errors
-/// [`CatalogueError`] if there is no such circuit or its parameters are invalid or out of range.
+/// Returns [`CatalogueError`] if there is no such circuit or its parameters are invalid or out of
+/// range.
 ///
 /// # Examples
 /// ```

@@ -14,7 +14,7 @@ pub const MAX_NUMBER_BITS: usize = 1024;
 /// `bits - 1` AND.
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
+/// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
 pub fn add(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| vec![x + y])
 }
@@ -25,7 +25,7 @@ pub fn add(bits: usize) -> Result<Circuit, GeneratorError> {
 /// `bits - 1` AND.
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
+/// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
 pub fn subtract(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| vec![x - y])
 }
@@ -36,7 +36,7 @@ pub fn subtract(bits: usize) -> Result<Circuit, GeneratorError> {
 /// `bits^2 - bits + 1` AND, fewer from 32 bits on: 975 for 32, 3,620 for 64, 12,595 for 128.
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
+/// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
 pub fn multiply(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| vec![x * y])
 }
@@ -47,7 +47,7 @@ pub fn multiply(bits: usize) -> Result<Circuit, GeneratorError> {
 /// `2 bits^2 - bits` AND, fewer from 16 bits on: 1,608 for 32, 5,229 for 64, 16,466 for 128.
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
+/// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
 pub fn multiply_wide(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| {
         let (low, high) = x.widening_mul(y);
@@ -61,7 +61,7 @@ pub fn multiply_wide(bits: usize) -> Result<Circuit, GeneratorError> {
 /// `bits (bits + 1) / 2 + 4 bits - 4` AND.
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
+/// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
 pub fn divide(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| <[_; 2]>::from(x.div_rem(y)).to_vec())
 }
@@ -76,7 +76,7 @@ pub fn divide(bits: usize) -> Result<Circuit, GeneratorError> {
 /// `4 bits - 4` more AND than [`divide`].
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
+/// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
 pub fn divide_signed(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| <[_; 2]>::from(x.div_rem_signed(y)).to_vec())
 }
@@ -87,7 +87,7 @@ pub fn divide_signed(bits: usize) -> Result<Circuit, GeneratorError> {
 /// `bits` AND.
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
+/// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
 pub fn less_than(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| vec![x.lt(y).into()])
 }
@@ -98,7 +98,7 @@ pub fn less_than(bits: usize) -> Result<Circuit, GeneratorError> {
 /// `bits` AND.
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
+/// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
 pub fn less_than_signed(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| vec![x.lt_signed(y).into()])
 }
@@ -109,7 +109,7 @@ pub fn less_than_signed(bits: usize) -> Result<Circuit, GeneratorError> {
 /// `bits` AND.
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
+/// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
 pub fn millionaires(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| vec![x.gt(y).into()])
 }

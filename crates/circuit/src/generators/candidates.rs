@@ -50,8 +50,8 @@ pub struct CandidatesOptions {
 /// The circuit has `2 w (N - 1)` AND, and `(4 w - 2)(N - 1)` XOR with [`XorProfile::Lean`].
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] unless there are at least 2 candidates of at least 1 bit and at
-/// most [`MAX_CANDIDATE_BITS`] bits in total.
+/// Returns [`GeneratorError::OutOfRange`] unless there are at least 2 candidates of at least 1 bit
+/// and at most [`MAX_CANDIDATE_BITS`] bits in total.
 pub fn min_of_candidates(
     count: usize,
     width: usize,

@@ -51,8 +51,8 @@ pub struct ExactMinCutOptions {
 /// With `folded` there are fewer: the side then costs `2^m - 1 - m` AND instead of `m(2^m - 2)`.
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] unless `vertices` is from 3 to [`MAX_VERTICES`] and `width` is
-/// from 1 to [`MAX_WEIGHT_BITS`].
+/// Returns [`GeneratorError::OutOfRange`] unless `vertices` is from 3 to [`MAX_VERTICES`] and
+/// `width` is from 1 to [`MAX_WEIGHT_BITS`].
 pub fn exact_min_cut(
     vertices: usize,
     width: usize,

@@ -32,7 +32,7 @@ pub fn sha256_compression() -> Circuit {
 /// At most 22,397 AND per block of 64 bytes, including at least 9 bytes of padding.
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] if `bytes` is over [`MAX_MESSAGE_BYTES`].
+/// Returns [`GeneratorError::OutOfRange`] if `bytes` is over [`MAX_MESSAGE_BYTES`].
 pub fn sha256(bytes: usize) -> Result<Circuit, GeneratorError> {
     sha256_of_parts(&[bytes])
 }
@@ -43,7 +43,7 @@ pub fn sha256(bytes: usize) -> Result<Circuit, GeneratorError> {
 /// Bit order and costs are those of [`sha256`]: inputs `6162` and `63` give the digest of "abc".
 ///
 /// # Errors
-/// [`GeneratorError::OutOfRange`] if the sum of `parts` is over [`MAX_MESSAGE_BYTES`].
+/// Returns [`GeneratorError::OutOfRange`] if the sum of `parts` is over [`MAX_MESSAGE_BYTES`].
 pub fn sha256_of_parts(parts: &[usize]) -> Result<Circuit, GeneratorError> {
     let bytes = parts.iter().fold(0, |sum: usize, &n| sum.saturating_add(n));
     check("message bytes", bytes, 0..=MAX_MESSAGE_BYTES)?;

@@ -7,7 +7,7 @@ impl Program {
     /// Evaluates the program in the clear; the result is the concatenation of all output values.
     ///
     /// # Panics
-    /// If the length of `inputs` differs from the number of input bits.
+    /// Panics if the length of `inputs` differs from the number of input bits.
     #[must_use]
     pub fn evaluate(&self, inputs: &Bits) -> Bits {
         assert_eq!(inputs.len(), self.input_bits(), "input bits");

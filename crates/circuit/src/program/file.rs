@@ -62,7 +62,7 @@ impl Program {
     /// [`check`](Self::check) does.
     ///
     /// # Errors
-    /// [`LoadError`] if the bytes are not a valid program.
+    /// Returns [`LoadError`] if the bytes are not a valid program.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
         // Reading from a slice never fails with an I/O error.
         Self::read(bytes, bytes.len() as u64).unwrap_or(Err(LoadError::Tag))

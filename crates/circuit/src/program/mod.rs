@@ -184,7 +184,7 @@ impl Program {
     /// Splits concatenated output bits into the output values.
     ///
     /// # Panics
-    /// If the length of `bits` differs from the number of output bits.
+    /// Panics if the length of `bits` differs from the number of output bits.
     #[must_use]
     pub fn split_outputs(&self, bits: &Bits) -> Vec<Bits> {
         split_values(&self.output_widths, bits)

@@ -63,7 +63,8 @@ pub(super) enum Role {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ClockUsed {
-    /// Both sides share the clock of one machine. The times are exact.
+    /// Sender and receiver run on one machine, so both used the same clock and the measured time is
+    /// exact.
     Shared,
     /// The sender's clock. The time ends when the receiver's receipt arrives, minus half a
     /// round-trip time.
@@ -152,7 +153,7 @@ impl Report {
     /// Combines the figures of both sides.
     ///
     /// # Errors
-    /// A failure if the receiver got altered data.
+    /// Returns a failure if the receiver got altered data.
     pub(super) fn new(
         role: Role,
         args: &LinkArgs,

@@ -28,7 +28,7 @@ pub(crate) fn show(args: &Args) -> Result<(), Failure> {
 /// Prints the parameters of a model and its errors.
 ///
 /// # Errors
-/// Standard output cannot be written to.
+/// Returns an error if standard output cannot be written to.
 pub fn print(model: &Model) -> Result<(), Failure> {
     output::print(|out| {
         let runs = &model.fitted_to;

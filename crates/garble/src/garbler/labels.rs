@@ -48,7 +48,7 @@ impl Inputs {
     /// Returns the positions of a range of a party's input bits.
     ///
     /// # Panics
-    /// If `range` ends past the party's input bits.
+    /// Panics if `range` ends past the party's input bits.
     pub(super) fn positions(
         &self,
         party: Party,

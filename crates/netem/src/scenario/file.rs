@@ -51,7 +51,7 @@ impl Scenario {
     /// ```
     ///
     /// # Errors
-    /// [`ScenarioError::File`].
+    /// Returns [`ScenarioError::File`].
     pub fn parse(text: &str, name: &str) -> Result<Self, ScenarioError> {
         Self::read(text, name, name)
     }

@@ -49,7 +49,7 @@ impl Scenario {
     /// scenarios. Use this for scenarios that are created or changed in code.
     ///
     /// # Errors
-    /// [`ScenarioError::File`] for the first invalid field.
+    /// Returns [`ScenarioError::File`] for the first invalid field.
     pub fn validate(&self) -> Result<(), ScenarioError> {
         self.validate_as(&self.name)
     }

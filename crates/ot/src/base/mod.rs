@@ -109,8 +109,8 @@ impl BaseReceiver {
     /// sessions are independent.
     ///
     /// # Errors
-    /// [`OtError::WrongLength`] if the message has the wrong length; [`OtError::InvalidPoint`] and
-    /// [`OtError::IdentityPoint`] if its point is invalid.
+    /// Returns [`OtError::WrongLength`] if the message has the wrong length. Returns
+    /// [`OtError::InvalidPoint`] and [`OtError::IdentityPoint`] if its point is invalid.
     pub fn finish(
         self,
         sid: &[u8; 32],
@@ -159,8 +159,8 @@ impl BaseSender {
     /// `sid` and `binding` must be the same as for [`BaseReceiver`].
     ///
     /// # Errors
-    /// [`OtError::WrongLength`] if the message has the wrong length; [`OtError::InvalidPoint`] and
-    /// [`OtError::IdentityPoint`] for the first invalid point.
+    /// Returns [`OtError::WrongLength`] if the message has the wrong length. Returns
+    /// [`OtError::InvalidPoint`] and [`OtError::IdentityPoint`] for the first invalid point.
     pub fn finish(
         self,
         sid: &[u8; 32],

@@ -36,7 +36,7 @@ impl Wide {
     /// next multiple of four blocks.
     ///
     /// # Panics
-    /// If the columns are shorter than that.
+    /// Panics if the columns are shorter than that.
     pub(crate) fn hash_groups(
         self,
         columns: &[Block],

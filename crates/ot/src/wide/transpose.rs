@@ -38,7 +38,7 @@ impl Scratch {
     /// Transposes 128 columns; column `i` starts at `columns[i * stride]`.
     ///
     /// # Panics
-    /// If there are fewer than 128 columns.
+    /// Panics if there are fewer than 128 columns.
     pub(crate) fn transpose(
         &mut self,
         columns: &[Block],

@@ -12,6 +12,7 @@ use super::RudpConnection;
 use crate::Time;
 use crate::config::RudpConfig;
 use crate::frame::{put_challenge, put_response};
+use crate::handshake::AMPLIFICATION_FACTOR;
 use crate::keys::EndpointSide;
 use crate::mtu::Mtu;
 use crate::rate::{ControllerSettings, HEADER_BYTES};
@@ -31,10 +32,6 @@ const MAX_CHALLENGES: u8 = 5;
 /// The time after which validation of both addresses is given up. An answer to the last challenge
 /// takes less time on any path.
 const VALIDATION_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// The maximum number of bytes sent to an address before it is validated, per byte received from it
-/// (RFC 9000, section 8.1).
-const AMPLIFICATION_FACTOR: u64 = 3;
 
 /// The size of a packet with a challenge, in bytes of UDP payload.
 const CHALLENGE_BYTES: u64 = PACKET_OVERHEAD as u64 + 9;

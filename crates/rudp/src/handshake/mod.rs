@@ -43,6 +43,7 @@ pub use self::{
 pub(crate) use self::{
     acceptor::{CompleteHello, EarlyBytes},
     packet::{SET_UP_DATAGRAM, Space},
+    sending::AMPLIFICATION_FACTOR,
 };
 use self::{
     flight::{Flight, Phase},

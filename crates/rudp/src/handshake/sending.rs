@@ -5,9 +5,9 @@ use super::packet::{Kind, SET_UP_DATAGRAM, Space};
 use crate::frame::{CRYPTO_HEADER, put_close, put_crypto, put_padding};
 use crate::{EndpointSide, Time};
 
-/// The maximum number of bytes sent to an address before it is validated, per byte received from it
-/// (RFC 9000, section 8.1).
-const AMPLIFICATION_FACTOR: u64 = 3;
+/// The limit of bytes sent to an address that is not validated, as a multiple of the bytes received
+/// from it (RFC 9000, section 8.1).
+pub(crate) const AMPLIFICATION_FACTOR: u64 = 3;
 
 /// The minimum free space of a datagram in which a further packet is appended, in bytes.
 const MIN_PIECE: usize = 64;

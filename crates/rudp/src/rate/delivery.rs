@@ -66,7 +66,8 @@ pub struct DeliverySample {
 
 /// Computes [`Feedback`] from packets sent, acknowledged and lost.
 ///
-/// Call [`on_sent`](Self::on_sent) for each packet that counts as in flight, and keep the result.
+/// Call [`on_sent`](Self::on_sent) for each packet whose bytes count as in flight. Store the
+/// returned value with the packet.
 /// Call [`on_acked`](Self::on_acked) or [`on_lost`](Self::on_lost) for each packet of an
 /// acknowledgement. Then call [`take_feedback`](Self::take_feedback) once.
 #[derive(Clone, Debug, Default)]

@@ -336,7 +336,7 @@ fn flood(limits: AcceptLimits, max_sessions: u64) {
             let ip = (random(1) as u32).to_be_bytes();
             let from = SocketAddr::from((ip, 1 + (random(2) % 60_000) as u16));
             let packets = &pool[random(3) as usize % pool.len()];
-            // Sends one packet of two, or both.
+            // The connector sends one of its two packets, or both.
             let count = 1 + random(4) as usize % 2;
             for packet in &packets[..count] {
                 received += packet.len();

@@ -34,7 +34,7 @@ fn cell(rtt: f64, loss: f64, bytes: u64, queue: f64, prior: bool) -> f64 {
     let mut ratios = Vec::new();
     let mut overheads = Vec::new();
     let mut line = String::new();
-    // Uses three seeds for large transfers, and an odd number because of the median.
+    // The test uses three seeds for large transfers, and an odd number because of the median.
     for seed in 0..if bytes > 10_000_000 { 3 } else { 5 } {
         let mut setup = Setup::new(&path(rtt, loss, queue), bytes, 100 + seed);
         setup.connector.controller = ControllerKind::Bbr;

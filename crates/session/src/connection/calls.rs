@@ -107,7 +107,8 @@ impl SessionConnection {
     /// [`SessionEvent::Ended`](crate::SessionEvent::Ended).
     ///
     /// # Errors
-    /// [`SessionError::Closed`] if the connection is closing or all 2^31 - 1 run numbers are used.
+    /// Returns [`SessionError::Closed`] if the connection is closing or all 2^31 - 1 run numbers
+    /// are used.
     pub fn call(&mut self, role: Role, call: Call) -> Result<RunId, SessionError> {
         self.check_may_call(role)?;
         let side = self.side(role);
@@ -137,7 +138,7 @@ impl SessionConnection {
     /// Sets this side's inputs of a prepared run.
     ///
     /// # Errors
-    /// Errors that end the connection.
+    /// Returns errors that end the connection.
     pub fn provide(&mut self, run: RunId, inputs: Box<dyn Inputs>) -> Result<(), SessionError> {
         let limits = self.limits(run.role());
         let side = self.side(run.role());
@@ -161,7 +162,7 @@ impl SessionConnection {
     /// first [`poll`](Self::poll), with [`OtChoice::Auto`], and without a random-OT pool.
     ///
     /// # Errors
-    /// Errors that end the connection.
+    /// Returns errors that end the connection.
     pub fn set_path(&mut self, run: RunId, path: KnownPath) -> Result<(), SessionError> {
         let mut rng: SecretRng = rand::make_rng();
         let limits = self.limits(run.role());
@@ -177,7 +178,7 @@ impl SessionConnection {
     /// not allow the scheme, or after the first [`poll`](Self::poll).
     ///
     /// # Errors
-    /// Errors that end the connection.
+    /// Returns errors that end the connection.
     pub fn prefer_scheme(&mut self, run: RunId, scheme: Scheme) -> Result<(), SessionError> {
         let limits = self.limits(run.role());
         let side = self.side(run.role());

@@ -114,8 +114,8 @@ impl Open {
     /// Decodes a peer's opening.
     ///
     /// # Errors
-    /// `NotTranspute`; `Disagreement` on the version; `Length`; `Unexpected` for an unknown flag or
-    /// too low limits.
+    /// Returns `NotTranspute` or `Length` if the payload is not an opening, `Disagreement` on
+    /// another version, and `Unexpected` for an unknown flag or limits that are too low.
     pub(super) fn decode(payload: &[u8]) -> Result<Self, SessionError> {
         let rest = payload
             .strip_prefix(&MAGIC)
@@ -181,7 +181,8 @@ impl Open {
     /// Compares the peer's opening with this one. Returns the values that both determine.
     ///
     /// # Errors
-    /// `Disagreement` on encryption or base OT; `Unexpected` if the peer sent this opening back.
+    /// Returns `Disagreement` on encryption or base OT, and `Unexpected` if the peer sent this
+    /// opening back.
     pub(super) fn agree(&self, theirs: Self) -> Result<Agreed, SessionError> {
         if self.is_encrypted != theirs.is_encrypted {
             let text = |on: bool| if on { "on" } else { "off" }.to_owned();

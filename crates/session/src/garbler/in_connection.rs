@@ -17,7 +17,7 @@ impl GarblerCore {
     /// Sets the inputs of a prepared run and sends their labels.
     ///
     /// # Errors
-    /// [`SessionError::Input`].
+    /// Returns [`SessionError::Input`].
     pub(crate) fn provide(&mut self, mut inputs: Box<dyn Inputs>) -> Result<(), SessionError> {
         for instance in 0..self.terms.config.batch {
             let bits = fetch(&mut *inputs, instance, self.terms.split.garbler_bits())?;

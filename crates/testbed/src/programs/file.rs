@@ -14,7 +14,7 @@ impl Plan {
     /// Reads and checks a plan file.
     ///
     /// # Errors
-    /// [`PlanError`], which names the file and the line or the field.
+    /// Returns [`PlanError`], which names the file and the line or the field.
     pub fn open(path: &Path) -> Result<Self, PlanError> {
         let text = read_config_file(path, "plan")?;
         let origin = path.display().to_string();
@@ -71,7 +71,7 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// [`PlanError`], which names the line or the field.
+    /// Returns [`PlanError`], which names the line or the field.
     pub fn parse(text: &str, origin: &str, folder: &Path) -> Result<Self, PlanError> {
         let file: PlanFile = parse_config(text, origin)?;
         let context = Context { origin, folder };

@@ -103,7 +103,7 @@ impl ProgramRow {
 /// only its last row is returned, in the place of the first.
 ///
 /// # Errors
-/// [`RowError`] if the file cannot be read or a line is invalid.
+/// Returns [`RowError`] if the file cannot be read or a line is invalid.
 pub fn read(path: &Path) -> Result<Vec<ProgramRow>, RowError> {
     let mut rows: Vec<ProgramRow> = Vec::new();
     // The key consists of two fields that are cheap to hash. Few rows have the same key.

@@ -40,8 +40,8 @@ pub struct ProgramOptions {
 /// emulated path is removed.
 ///
 /// # Errors
-/// [`RunError`] if no more runs are possible. A failing command is recorded in its row and is not
-/// an error.
+/// Returns [`RunError`] if no more runs are possible. A failing command is recorded in its row and
+/// is not an error.
 pub fn run(
     cells: &[ProgramCell],
     options: &ProgramOptions,

@@ -42,7 +42,8 @@ pub enum ReportError {
 /// older report. Returns the paths of the written files.
 ///
 /// # Errors
-/// There are no rows, a file cannot be written, or this machine has no font for PNG.
+/// Returns an error if there are no rows, a file cannot be written, or this machine has no font for
+/// PNG.
 pub fn write(rows: &[Row], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     if rows.is_empty() {
         return Err(ReportError::Empty);

@@ -137,7 +137,7 @@ impl Sweep {
     /// appended to the name of the scenario, as in `eu-us,rtt=50,loss=0.01`.
     ///
     /// # Errors
-    /// [`ScenarioError::File`] for an invalid combination.
+    /// Returns [`ScenarioError::File`] for an invalid combination.
     pub fn apply(&self, scenarios: &[Scenario]) -> Result<Vec<Scenario>, ScenarioError> {
         let mut swept = scenarios.to_vec();
         swept = replace(swept, &self.rtt_ms, "rtt", |scenario, &rtt| {

@@ -72,7 +72,7 @@ pub struct MatrixSummary {
 /// scenario. All other fields are empty.
 ///
 /// # Errors
-/// [`RunError`]: the path cannot be emulated, or the settings cannot be read.
+/// Returns [`RunError`]: the path cannot be emulated, or the settings cannot be read.
 pub fn environment_inside(scenario: &Scenario) -> Result<Environment, RunError> {
     let mut environment = Environment::default();
     environment::describe_inside(&mut environment, scenario, &AtomicBool::new(false))?;
@@ -82,8 +82,8 @@ pub fn environment_inside(scenario: &Scenario) -> Result<Environment, RunError> 
 /// Runs the cells of a matrix that have no results, and appends the results: see [`run_cells`].
 ///
 /// # Errors
-/// [`RunError`] if no more runs are possible. A failed run is recorded in its row and is not an
-/// error.
+/// Returns [`RunError`] if no more runs are possible. A failed run is recorded in its row and is
+/// not an error.
 pub fn run(
     matrix: &Matrix,
     options: &MatrixOptions,
@@ -113,8 +113,8 @@ pub fn rows_of(matrix: &Matrix, mut rows: Vec<Row>) -> Vec<Row> {
 /// emulated path is removed.
 ///
 /// # Errors
-/// [`RunError`] if no more runs are possible. A failed run is recorded in its row and is not an
-/// error.
+/// Returns [`RunError`] if no more runs are possible. A failed run is recorded in its row and is
+/// not an error.
 pub fn run_cells(
     cells: &[Cell],
     repetitions: u32,

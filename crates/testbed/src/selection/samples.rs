@@ -23,7 +23,7 @@ impl Workloads {
     /// Computes a workload from the first measured run of each circuit, scheme and batch.
     ///
     /// # Errors
-    /// [`SelectError::Number`] if a figure of a row is outside the range of a workload.
+    /// Returns [`SelectError::Number`] if a figure of a row is outside the range of a workload.
     pub fn of(rows: &[Row]) -> Result<Self, SelectError> {
         let mut known = HashMap::new();
         for row in rows.iter().filter(|row| row.encrypted) {
@@ -51,7 +51,7 @@ impl Workloads {
 /// path estimate cannot express such a path. Rows of [`Part::Unseen`] are marked as held out.
 ///
 /// # Errors
-/// [`SelectError::Number`] if a figure of a row is outside the range of the model.
+/// Returns [`SelectError::Number`] if a figure of a row is outside the range of the model.
 pub fn samples(rows: &[Row]) -> Result<(Vec<Sample>, usize), SelectError> {
     let workloads = Workloads::of(rows)?;
     let mut samples = Vec::new();

@@ -36,10 +36,10 @@ impl AutoListener {
     /// only if an offered transport needs it.
     ///
     /// # Errors
-    /// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress),
+    /// Returns [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress),
     /// [`AddressError::Resolve`](crate::AddressError::Resolve),
     /// [`BindError::Listen`](crate::BindError::Listen),
-    /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer);
+    /// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer). Returns
     /// [`UnsupportedError::NoPlaintext`](crate::UnsupportedError::NoPlaintext) in plaintext if no
     /// offered transport supports plaintext.
     pub async fn bind(
@@ -121,7 +121,7 @@ impl AutoListener {
     /// Waits for the next link. Cancel-safe.
     ///
     /// # Errors
-    /// [`BindError::Accept`](crate::BindError::Accept) if a listening socket itself fails.
+    /// Returns [`BindError::Accept`](crate::BindError::Accept) if a listening socket itself fails.
     pub async fn next(&mut self) -> Result<Accepted, TransportError> {
         loop {
             if let Some(accepted) = self.next_visit().await? {
@@ -134,7 +134,7 @@ impl AutoListener {
     /// choosing it, for example after a probe, or because it chose another connection. Cancel-safe.
     ///
     /// # Errors
-    /// [`BindError::Accept`](crate::BindError::Accept) if a listening socket itself fails.
+    /// Returns [`BindError::Accept`](crate::BindError::Accept) if a listening socket itself fails.
     pub async fn next_visit(&mut self) -> Result<Option<Accepted>, TransportError> {
         // Rotate the order, so that no listener can starve the others.
         let count = self.listeners.len();

@@ -96,8 +96,8 @@ pub(crate) async fn close(
 /// the join message that may arrive instead of a choice.
 ///
 /// # Errors
-/// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute), if the message is invalid
-/// or the choice is not allowed. In the second case, the refusal is sent first.
+/// Returns [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute), if the message is
+/// invalid or the choice is not allowed. In the second case, the refusal is sent first.
 pub(crate) async fn hear(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),

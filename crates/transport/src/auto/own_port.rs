@@ -118,7 +118,7 @@ impl OwnPortListener {
 /// crate might not do so.
 ///
 /// # Errors
-/// [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute).
+/// Returns [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute).
 fn check(link: &Link, security: &Security) -> Result<(), TransportError> {
     let info = link.info();
     let is_protected = match security {

@@ -128,8 +128,8 @@ impl Offer {
     /// Offers the transports of these names, which must be among those of [`all`](Self::all).
     ///
     /// # Errors
-    /// [`RegistryError::UnknownTransport`](crate::RegistryError::UnknownTransport) if `auto` cannot
-    /// use one of them, or if `names` is empty.
+    /// Returns [`RegistryError::UnknownTransport`](crate::RegistryError::UnknownTransport) if
+    /// `auto` cannot use one of them, or if `names` is empty.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, TransportError> {
         Self::all().only_these(names)
     }

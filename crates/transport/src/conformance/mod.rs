@@ -100,7 +100,7 @@ impl Mode {
     }
 }
 
-/// The kind of a listener's address.
+/// The kind of port on which the tested listener listens.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Port {
@@ -108,7 +108,7 @@ pub enum Port {
     Tcp,
     /// A UDP port of this machine.
     Udp,
-    /// Neither of both. The garbage check is skipped.
+    /// The listener has no TCP or UDP port. The check that sends garbage to it is skipped.
     Other,
 }
 
@@ -146,7 +146,7 @@ pub struct ConformanceError {
 /// that buffers too much.
 ///
 /// # Errors
-/// [`ConformanceError`] with the full report if any check failed.
+/// Returns [`ConformanceError`] with the full report if any check failed.
 pub async fn run(
     transport: &dyn Transport,
     options: &ConformanceOptions,

@@ -58,7 +58,7 @@ impl Pattern {
     /// Compares received bytes with the next ones of the stream.
     ///
     /// # Errors
-    /// [`Mismatch`] with the first byte that differs. The position of the pattern is then
+    /// Returns [`Mismatch`] with the first byte that differs. The position of the pattern is then
     /// unspecified.
     pub fn check(&mut self, received: &[u8]) -> Result<(), Mismatch> {
         let head = received.len().min((8 - self.used) % 8);

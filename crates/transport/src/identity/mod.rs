@@ -134,7 +134,7 @@ impl Identity {
     /// Generates an identity with random bytes of the operating system.
     ///
     /// # Errors
-    /// [`IdentityError::Random`] if the operating system provides none.
+    /// Returns [`IdentityError::Random`] if the operating system provides none.
     pub fn generate() -> Result<Self, IdentityError> {
         // RFC 8410 section 7: this header, then the 32-byte seed of RFC 8032.
         let mut seed = Zeroizing::new([0; 32]);
@@ -150,8 +150,8 @@ impl Identity {
     /// [`save`](Self::save) and `openssl genpkey -algorithm ed25519`.
     ///
     /// # Errors
-    /// [`IdentityError::Permissions`] if group or others have any access to the file (Unix); the
-    /// other variants as they describe.
+    /// Returns [`IdentityError::Permissions`] if group or others have any access to the file
+    /// (Unix). The other variants describe their causes.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, IdentityError> {
         let path = path.as_ref();
         let text = file::read(path)?;
@@ -186,7 +186,8 @@ impl Identity {
     /// file is complete or does not exist, and it is on disk when this returns.
     ///
     /// # Errors
-    /// [`IdentityError::Exists`] if a file of this name exists; [`IdentityError::Write`].
+    /// Returns [`IdentityError::Exists`] if a file of this name exists. Returns
+    /// [`IdentityError::Write`].
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), IdentityError> {
         file::create(path.as_ref(), &pem::encode(&self.pkcs8))
     }

@@ -50,7 +50,8 @@ fn next_random(state: &mut u64) -> u64 {
 struct Wire {
     started: Instant,
     path: Path<Vec<u8>>,
-    /// One in this many packets is damaged on average. 0 means none.
+    /// Mean number of packets from one damaged packet to the next. If it is 0, no packet is
+    /// damaged.
     damage_one_in: u64,
     random: u64,
     /// True if every packet is lost.

@@ -116,7 +116,7 @@ const TRIES: usize = 32;
 /// that succeeds.
 ///
 /// # Errors
-/// [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress),
+/// Returns [`AddressError::InvalidAddress`](crate::AddressError::InvalidAddress),
 /// [`AddressError::Resolve`](crate::AddressError::Resolve), and the last error of `bind`.
 pub(crate) async fn bind_on_both<T, B>(
     address: &str,

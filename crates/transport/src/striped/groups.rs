@@ -57,7 +57,8 @@ impl Groups {
     /// Makes a new link from stripe 0. Adds any other stripe to its link, and returns `None`.
     ///
     /// # Errors
-    /// [`HandshakeError::NotTranspute`] if the stripe does not belong to a link of this listener.
+    /// Returns [`HandshakeError::NotTranspute`] if the stripe does not belong to a link of this
+    /// listener.
     pub(crate) async fn add(
         &self,
         join: &Join,

@@ -63,7 +63,7 @@ pub(crate) fn listen_error(address: impl fmt::Display) -> impl Fn(io::Error) -> 
 /// Checks that a text has the form `host:port`; does not resolve the host.
 ///
 /// # Errors
-/// [`AddressError::InvalidAddress`] if it does not.
+/// Returns [`AddressError::InvalidAddress`] if it does not.
 pub fn check_address(address: &str) -> Result<(), TransportError> {
     check(address).map_err(|reason| {
         TransportError::Address(AddressError::InvalidAddress {

@@ -214,7 +214,7 @@ pub(crate) fn allows(offer: &Offer, pick: &Pick) -> bool {
     pick.transport() == Tcp::NAME && offer.allows(Tcp::NAME) && congestion_control(pick).is_ok()
 }
 
-/// Converts a connection to the chosen link.
+/// Makes an authenticated connection the link that the peer chose with `pick`.
 pub(crate) fn accepted(channel: Channel, pick: Pick) -> Result<Accepted, TransportError> {
     adopt(&channel, congestion_control(&pick)?);
     let link = channel.into_bare().link();

@@ -39,7 +39,8 @@ async fn replay(target: &str, datagrams: &[Vec<u8>]) -> (usize, usize) {
             }
         }
     }
-    // Answers that are sent at once, and retransmissions.
+    // The peer may still answer, and retransmit its answers. Count them until it is silent for a
+    // second.
     while let Ok(Ok(length)) = timeout(Duration::from_secs(1), socket.recv(&mut buffer)).await {
         came += length;
     }

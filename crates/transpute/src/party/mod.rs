@@ -98,8 +98,8 @@ impl Party {
     /// Returns the owner of each input value.
     ///
     /// # Errors
-    /// [`Error::Split`] if [`garbler_inputs`](Self::garbler_inputs) contains the number of an input
-    /// value that the circuit does not have.
+    /// Returns [`Error::Split`] if [`garbler_inputs`](Self::garbler_inputs) contains the number of
+    /// an input value that the circuit does not have.
     pub fn split(&self) -> Result<InputSplit, Error> {
         let widths = self.program.input_widths();
         Ok(match &self.garbler_inputs {
@@ -112,7 +112,8 @@ impl Party {
     /// party's end of the link.
     ///
     /// # Errors
-    /// [`Error::Split`]; [`Error::Workload`] if a figure of the workload is out of range.
+    /// Returns [`Error::Split`]. Returns [`Error::Workload`] if a figure of the workload is out of
+    /// range.
     pub fn workload(&self, end: End) -> Result<Workload, Error> {
         Ok(self.computation(end)?.workload()?)
     }
@@ -121,7 +122,7 @@ impl Party {
     /// of the link.
     ///
     /// # Errors
-    /// [`Error::Split`].
+    /// Returns [`Error::Split`].
     pub fn computation(&self, end: End) -> Result<Computation, Error> {
         let garbler = match (self.role, end) {
             (Role::Garbler, end) => end,
@@ -146,8 +147,9 @@ impl Party {
     /// Starts to listen at `address` (`host:port`; with port 0, the system chooses a free port).
     ///
     /// # Errors
-    /// [`Error::Unprotected`]; [`Error::Split`]; [`Error::Transport`] if the party cannot listen or
-    /// its [`offer`](Self::offer) contains a transport that is not registered.
+    /// Returns [`Error::Unprotected`]. Returns [`Error::Split`]. Returns [`Error::Transport`] if
+    /// the party cannot listen or its [`offer`](Self::offer) contains a transport that is not
+    /// registered.
     pub async fn listen(self, address: &str) -> Result<Listening, Error> {
         self.split()?;
         let security = self.network.security()?;

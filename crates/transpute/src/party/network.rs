@@ -57,7 +57,8 @@ impl Network {
     /// Returns the security settings of this party's links: TLS with keys, or plaintext.
     ///
     /// # Errors
-    /// [`Error::Unprotected`] if TLS is required and this party has no identity or no pinned peer.
+    /// Returns [`Error::Unprotected`] if TLS is required and this party has no identity or no
+    /// pinned peer.
     pub(super) fn security(&self) -> Result<Security, Error> {
         if self.is_plaintext {
             return Ok(Security::Plaintext);
@@ -73,7 +74,8 @@ impl Network {
     /// `workload`.
     ///
     /// # Errors
-    /// [`Error::Transport`] if the registry does not have the transport; the error of `workload`.
+    /// Returns [`Error::Transport`] if the registry does not have the transport; the error of
+    /// `workload`.
     pub(super) fn to_connect(
         &self,
         workload: impl FnOnce() -> Result<Workload, Error>,

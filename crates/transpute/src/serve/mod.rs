@@ -115,7 +115,7 @@ impl Listening {
     /// Serves this party's computation to any number of peers, with any number of runs each.
     ///
     /// # Errors
-    /// [`Error::Split`].
+    /// Returns [`Error::Split`].
     pub fn serve<S: Service>(self, service: S, limits: Limits) -> Result<Server<S>, Error> {
         let offered = vec![Offered::new(self.party())?];
         Ok(self.serve_all(offered, service, limits))
@@ -179,8 +179,8 @@ impl<S: Service> Server<S> {
     /// Serves until stopped.
     ///
     /// # Errors
-    /// [`Error::Transport`] if the listening socket fails. Active runs are completed first. The
-    /// [`Service`] receives the errors of single peers as events.
+    /// Returns [`Error::Transport`] if the listening socket fails. Active runs are completed first.
+    /// The [`Service`] receives the errors of single peers as events.
     ///
     /// # Cancel safety
     /// Dropping the future cuts all links.

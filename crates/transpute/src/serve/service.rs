@@ -33,7 +33,7 @@ impl Offered {
     /// Offers the computation of `party`, with at most [`Config::batch`] evaluations per run.
     ///
     /// # Errors
-    /// [`Error::Split`];
+    /// Returns [`Error::Split`]. Returns
     /// [`ConfigError::TooManyForDirect`](transpute_session::ConfigError::TooManyForDirect) if the
     /// party demands direct transfers of more bits than allowed.
     pub fn new(party: &Party) -> Result<Self, Error> {

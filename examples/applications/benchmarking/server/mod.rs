@@ -130,7 +130,8 @@ impl Server {
     /// Checks the configuration, compiles the circuit and listens.
     ///
     /// # Errors
-    /// [`Failure::Usage`] if the configuration is invalid; errors of addresses and transports.
+    /// Returns [`Failure::Usage`] if the configuration is invalid; errors of addresses and
+    /// transports.
     pub(crate) async fn bind(plan: ServerConfig) -> Result<Self, Failure> {
         let own = plan.identity.fingerprint();
         let (garbler, evaluator) = match plan.role {
@@ -196,7 +197,7 @@ impl Server {
     /// Runs the round. Returns after the companies have received their results.
     ///
     /// # Errors
-    /// [`Failure`] of the round. Connected companies are informed first.
+    /// Returns [`Failure`] of the round. Connected companies are informed first.
     pub(crate) async fn run(self) -> Result<Report, Failure> {
         let Self {
             plan,

@@ -105,7 +105,7 @@ impl KemReceiver {
     /// sender's keys.
     ///
     /// # Errors
-    /// [`OtError::WrongLength`] if the message has the wrong length.
+    /// Returns [`OtError::WrongLength`] if the message has the wrong length.
     pub fn finish(
         self,
         sid: &[u8; 32],
@@ -144,8 +144,8 @@ impl KemSender {
     /// `sid` and `binding` must be the same as for [`KemReceiver`].
     ///
     /// # Errors
-    /// [`OtError::WrongLength`] if the message has the wrong length, before any allocation;
-    /// [`OtError::InvalidKey`] if an element is not an encoded key.
+    /// Returns [`OtError::WrongLength`] if the message has the wrong length, before any allocation.
+    /// Returns [`OtError::InvalidKey`] if an element is not an encoded key.
     pub fn answer(
         sid: &[u8; 32],
         binding: &[u8],

@@ -31,10 +31,10 @@ pub struct Won {
 /// rejects this end's identity. The other connections are closed.
 ///
 /// # Errors
-/// [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer);
+/// Returns [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer). Returns
 /// [`HandshakeError::PeerRefusedUs`](crate::HandshakeError::PeerRefusedUs) if the listener rejects
-/// this end's identity during the race; [`ConnectError::NotUp`](crate::ConnectError::NotUp) if no
-/// connection was established or stayed established;
+/// this end's identity during the race. Returns [`ConnectError::NotUp`](crate::ConnectError::NotUp)
+/// if no connection was established or stayed established. Returns
 /// [`ConnectError::NotOffered`](crate::ConnectError::NotOffered) if the listener offers no
 /// transport that this end supports.
 pub async fn race(
