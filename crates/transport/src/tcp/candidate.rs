@@ -87,13 +87,15 @@ impl TcpConnection {
         to: Target,
         updates: &Updates,
     ) -> Result<(Self, PathSample, Offer), TransportError> {
-        let connector = Connector::new(&to.security, &to.transports, NAME)?;
         let route = Route::find(&to.address, options).await?;
         let began = Instant::now();
         let (socket, context) = route.open(UNSENT_LIMIT).await?;
         // Prefer the kernel's round-trip time, which excludes the time lost with a SYN.
         let measured = socket.probe().sample().least_rtt();
         updates.answered(measured.unwrap_or_else(|| began.elapsed()));
+        // The race holds UDP back for a near listener once it has the round-trip time. So nothing that
+        // takes processor time comes before.
+        let connector = Connector::new(&to.security, &to.transports, NAME)?;
         let mut channel = connector.authenticate(socket, context).await?;
         let offer = match channel.transport() {
             Some(transport) => candidate::offer(transport, channel.message()).await?,
