@@ -6,12 +6,18 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     time::{Instant, timeout},
 };
-use transpute::transport::{LinkReader, LinkWriter, conformance::Pattern};
-use transpute::{TransportError, transport::StreamError};
+use transpute::{
+    TransportError,
+    transport::{
+        LinkReader, LinkWriter, StreamError,
+        conformance::{Pattern, TransferError, receive_pattern, send_pattern},
+    },
+};
 
 use super::{IDLE, measure::now, on_link};
 use crate::failure::{Failure, FailureKind};
 
+/// Maximum number of bytes of one read or write.
 const CHUNK: usize = 256 << 10;
 
 /// The times at which bytes arrived, and the result of their check.
@@ -40,69 +46,52 @@ pub(super) async fn patiently<T>(
 }
 
 fn stalled() -> Failure {
-    let message = format!("nothing has moved on the link for {} s", IDLE.as_secs());
-    Failure::new(FailureKind::Protocol, message)
+    TransferError::Stalled { limit: IDLE }.into()
+}
+
+impl From<TransferError> for Failure {
+    fn from(error: TransferError) -> Self {
+        match error {
+            TransferError::Write { source, .. } | TransferError::Read { source, .. } => {
+                on_link(TransportError::from_io(source))
+            }
+            TransferError::Closed { .. } => on_link(StreamError::Closed.into()),
+            TransferError::Truncated { .. } => on_link(StreamError::Truncated.into()),
+            error => Self::new(FailureKind::Protocol, error.to_string()),
+        }
+    }
 }
 
 /// Sends bytes of the pattern.
 pub(super) async fn send(writer: &mut LinkWriter, bytes: u64, seed: u64) -> Result<(), Failure> {
     let mut pattern = Pattern::new(seed);
-    let mut left = bytes;
-    let mut buffer = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
-    while left > 0 {
-        let length = buffer.len().min(usize::try_from(left).unwrap_or(CHUNK));
-        pattern.fill(&mut buffer[..length]);
-        let mut sent = 0;
-        while sent < length {
-            let written = step(writer.write(&buffer[sent..length])).await?;
-            if written == 0 {
-                return Err(on_link(TransportError::Stream(StreamError::Closed)));
-            }
-            sent += written;
-        }
-        left -= length as u64;
-    }
-    step(writer.flush()).await
+    Ok(send_pattern(writer, &mut pattern, bytes, IDLE, || CHUNK).await?)
 }
 
-/// Receives bytes of the pattern, and checks every one.
+/// Receives bytes of the pattern, and checks every one. A wrong byte does not end the transfer, so
+/// that both sides can report it.
 pub(super) async fn receive(
     reader: &mut LinkReader,
     bytes: u64,
     seed: u64,
 ) -> Result<Arrival, Failure> {
     let mut pattern = Pattern::new(seed);
-    let mut buffer = vec![0; CHUNK];
-    let mut left = bytes;
-    let mut first_ns = None;
-    let mut problem = None;
-    while left > 0 {
-        let room = CHUNK.min(usize::try_from(left).unwrap_or(CHUNK));
-        let read = step(reader.read(&mut buffer[..room])).await?;
-        if read == 0 {
-            return Err(on_link(TransportError::Stream(StreamError::Truncated)));
+    let (mut first_ns, mut last_ns, mut problem) = (None, 0, None);
+    let check = |received: &[u8]| {
+        // The time is read before the bytes are checked, because the check takes time.
+        last_ns = now();
+        first_ns.get_or_insert(last_ns);
+        if problem.is_none() {
+            problem = pattern.check(received).err();
         }
-        first_ns.get_or_insert_with(now);
-        left -= read as u64;
-        // The time is taken before the bytes are checked, so it is the arrival of the last byte.
-        let last_ns = (left == 0).then(now);
-        if problem.is_none()
-            && let Err(mismatch) = pattern.check(&buffer[..read])
-        {
-            problem = Some(format!(
-                "byte {} is not the one that was sent",
-                mismatch.position
-            ));
-        }
-        if let Some(last_ns) = last_ns {
-            return Ok(Arrival {
-                first_ns: first_ns.unwrap_or(last_ns),
-                last_ns,
-                problem,
-            });
-        }
-    }
-    Err(Failure::other("there is nothing to receive"))
+        Ok(())
+    };
+    receive_pattern(reader, bytes, IDLE, || CHUNK, check).await?;
+    Ok(Arrival {
+        first_ns: first_ns.unwrap_or(last_ns),
+        last_ns,
+        problem: problem.map(|mismatch| mismatch.to_string()),
+    })
 }
 
 /// Sends a byte and waits until it comes back, many times.

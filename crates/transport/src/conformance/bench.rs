@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::{
     ConformanceOptions, Mode,
     pattern::{Pattern, Sizes},
+    transfer::{receive_pattern, send_pattern},
 };
 use crate::{
     Fingerprint, Identity, Link, LinkReader, LinkWriter, Listener, Security, Transport,
@@ -144,20 +145,10 @@ pub(super) async fn send(
     largest: usize,
     sizes: &mut Sizes,
 ) -> Result<(), String> {
-    let mut left = total;
-    while left > 0 {
-        let mut bytes = vec![0; sizes.draw(largest).min(left)];
-        pattern.fill(&mut bytes);
-        writer
-            .write_all(&bytes)
-            .await
-            .map_err(|error| format!("cannot write at {}: {error}", pattern.position()))?;
-        left -= bytes.len();
-    }
-    writer
-        .flush()
+    let size = || sizes.draw(largest);
+    send_pattern(writer, pattern, total as u64, NO_LIMIT, size)
         .await
-        .map_err(|error| format!("cannot flush: {error}"))
+        .map_err(|error| error.to_string())
 }
 
 /// Closes the sending direction.
@@ -175,24 +166,11 @@ pub(super) async fn receive(
     total: usize,
     sizes: &mut Sizes,
 ) -> Result<(), String> {
-    let mut buffer = vec![0; LARGEST_READ];
-    let mut left = total;
-    while left > 0 {
-        let room = sizes.draw(LARGEST_READ).min(left);
-        let read = reader
-            .read(&mut buffer[..room])
-            .await
-            .map_err(|error| format!("cannot read at {}: {error}", pattern.position()))?;
-        if read == 0 {
-            return Err(format!(
-                "the stream ends at byte {} with {left} bytes missing",
-                pattern.position()
-            ));
-        }
-        (pattern.check(&buffer[..read])).map_err(|mismatch| mismatch.to_string())?;
-        left -= read;
-    }
-    Ok(())
+    let size = || sizes.draw(LARGEST_READ);
+    let check = |bytes: &[u8]| pattern.check(bytes);
+    receive_pattern(reader, total as u64, NO_LIMIT, size, check)
+        .await
+        .map_err(|error| error.to_string())
 }
 
 /// Checks that the parties can exchange a few bytes.
@@ -228,6 +206,9 @@ pub(super) async fn expect_end(reader: &mut LinkReader) -> Result<(), String> {
 }
 
 const LARGEST_READ: usize = 256 * 1024;
+
+/// The idle limit of a transfer. [`ConformanceOptions::check_timeout`] limits the whole check.
+const NO_LIMIT: Duration = Duration::MAX;
 
 /// Maximum time until a link must report a vanished peer.
 pub(super) const NOTICE: Duration = Duration::from_secs(10);

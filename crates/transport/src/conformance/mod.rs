@@ -29,6 +29,7 @@ mod bench;
 mod carriage;
 mod ends;
 mod pattern;
+mod transfer;
 mod trust;
 
 use std::{fmt, time::Duration};
@@ -36,7 +37,10 @@ use std::{fmt, time::Duration};
 use thiserror::Error;
 use tokio::time::Instant;
 
-pub use self::pattern::{Mismatch, Pattern};
+pub use self::{
+    pattern::{Mismatch, Pattern},
+    transfer::{TransferError, receive_pattern, send_pattern},
+};
 
 use self::bench::Bench;
 use crate::Transport;
