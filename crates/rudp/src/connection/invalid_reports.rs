@@ -30,7 +30,7 @@ const ANSWER_BYTES: u64 = 600;
 /// and some that occur once.
 const MAX_EVENTS: usize = 255 + 8;
 
-/// A time that exceeds the repetition of close notices.
+/// A time longer than the period in which close notices are repeated.
 const NOTICES: Duration = Duration::from_secs(8);
 
 /// Number of addresses that the peer sends from. The first one is its real address.
@@ -45,7 +45,8 @@ struct Scene {
     /// The last challenge of the victim.
     token: u64,
     now: Time,
-    /// Bytes sent from each address of the peer, and bytes that the victim sent to it.
+    /// `sent_bytes` counts the bytes that the peer sent from each of its addresses, and
+    /// `received_bytes` the bytes that the victim sent to each.
     sent_bytes: [u64; ADDRESSES],
     received_bytes: [u64; ADDRESSES],
 }
@@ -353,13 +354,23 @@ fn item() -> impl Strategy<Value = Item> {
     ]
 }
 
-/// The frames of one datagram. Most of them leave the connection open.
+/// Generates the frames of one datagram. Most frames leave the connection open.
 fn datagram() -> impl Strategy<Value = Vec<Item>> {
     prop_oneof![
         20 => prop::collection::vec(item(), 1..60),
         1 => any::<u64>().prop_map(|code| vec![Item::Close(code >> 2)]),
         1 => Just(vec![Item::Malformed]),
     ]
+}
+
+#[test]
+fn a_datagram_size_above_the_limit_does_not_disable_error_correction() {
+    let config = RudpConfig {
+        max_datagram: u16::MAX,
+        ..RudpConfig::default()
+    };
+    let (mut connection, _) = established(EndpointSide::Connector, address(0), config);
+    assert!(connection.redundancy.place(0, &[1]).is_some());
 }
 
 proptest! {

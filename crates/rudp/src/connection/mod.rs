@@ -48,11 +48,12 @@ use migration::Migration;
 use set_up::Early;
 pub use transmit::Transmit;
 
-/// The minimum of the configurable limits for either stream, in bytes.
+/// The minimum of `max_receive_window` and of `max_send_buffer`, in bytes.
 const MIN_BUFFER: u64 = 1 << 20;
 
-/// The time that the application may write ahead of the path at the current rate. Chosen: timers
-/// and threads may be late by some milliseconds.
+/// The maximum amount that the application may write ahead of the path, as the time that the path
+/// takes to carry it at the current rate. Chosen: timers and threads may be late by some
+/// milliseconds.
 const MAX_WRITE_AHEAD: Duration = Duration::from_millis(16);
 /// The minimum number of bytes that the application may write ahead of the path.
 const MIN_WRITE_AHEAD_BYTES: u64 = 128 << 10;
@@ -165,9 +166,10 @@ impl RudpConnection {
         seed: u64,
     ) -> Self {
         let settings = migration::settings(&config);
-        let max_data = data_room(config.max_datagram.max(MIN_DATAGRAM));
-        // The data size of a datagram is neither zero nor too large for the code: datagrams have at
-        // most 2^16 bytes, and their size is limited to jumbo frames.
+        // `BlockEncoder::new` rejects sizes above `MAX_SEGMENT`.
+        let max_datagram =
+            (config.max_datagram).clamp(MIN_DATAGRAM, crate::fec::MAX_SEGMENT as u16);
+        let max_data = data_room(max_datagram);
         let encoder = match (config.fec, config.reliability) {
             (FecPolicy::Adaptive, Reliability::Repair) => BlockEncoder::new(max_data).ok(),
             (FecPolicy::Off, _) | (_, Reliability::Detect) => None,
@@ -221,7 +223,7 @@ impl RudpConnection {
             pacer,
             seeded: false,
             unproven: false,
-            mtu: Mtu::new(config.max_datagram.min(crate::fec::MAX_SEGMENT as u16)),
+            mtu: Mtu::new(max_datagram),
             last_heard: now,
             last_sent: now,
             readable: false,
@@ -281,8 +283,8 @@ impl RudpConnection {
         self.window.on_read(now, taken as u64, readable);
         let limit = self.recv.read_offset() + self.window.bytes();
         self.recv.raise_limit(limit);
-        // Acknowledgements carry the limit. It is sent on its own only if no acknowledgement may be
-        // due because the sender is blocked.
+        // Acknowledgements carry the limit. If the sender has little credit left, it may be blocked
+        // before the next acknowledgement is due. Then the limit is sent in a frame of its own.
         let window = self.window.bytes();
         let left = self.advertised.saturating_sub(self.recv.highest());
         if left < window / 2 && self.recv.limit() - self.advertised >= window / 4 {
