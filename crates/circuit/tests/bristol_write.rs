@@ -29,8 +29,8 @@ fn write(circuit: &Circuit, format: Format, group_ands: bool) -> Result<String, 
     Ok(String::from_utf8(text).unwrap())
 }
 
-/// Returns a circuit with all operations: wire 4 is both an output and an operand, input 0 is one
-/// output, and wire 9 is two outputs.
+/// Returns a circuit with all operations. Wire 4 is both an output and an operand. Input 0 is an
+/// output too. Two outputs are wire 9.
 fn sample() -> Circuit {
     use Op::*;
     let gates = [

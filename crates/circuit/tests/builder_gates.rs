@@ -50,7 +50,8 @@ fn operations_have_the_documented_and_counts() {
     assert_eq!(ands(64, |x, y| x / y), 2_205);
 }
 
-/// Returns the number of AND gates of a product, modulo `2^width` and in full.
+/// Returns the number of AND gates of two products: the one modulo `2^width`, and the full one with
+/// `2 * width` bits.
 fn product_ands(width: usize) -> [usize; 2] {
     let low = ands(width, |x, y| x * y);
     let wide = ands(width, |x, y| {

@@ -9,7 +9,7 @@ use transpute_circuit::{
     },
 };
 
-/// Evaluates a circuit on numbers of one width, concatenated over all input values.
+/// Evaluates a circuit on numbers of `width` bits, which are concatenated to form the input values.
 fn run(circuit: &Circuit, numbers: &[u128], width: usize) -> Vec<u128> {
     let mut bits = Bits::new();
     bits.extend(numbers.iter().map(|&number| Bits::from_u128(number, width)));

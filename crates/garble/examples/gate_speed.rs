@@ -30,8 +30,8 @@ fn wide() -> Circuit {
     Circuit::new(vec![side, side], vec![side * side], gates, outputs).expect("a valid circuit")
 }
 
-/// Returns a chain of AND gates, each of which depends on the previous one; the XOR gates prevent
-/// folding.
+/// Returns a chain of AND gates, each of which depends on the previous one. XOR gates between them
+/// prevent constant folding of the chain.
 fn chain() -> Circuit {
     let (length, mut gates) = (10_000, Vec::new());
     let mut last = 0;

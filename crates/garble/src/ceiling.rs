@@ -8,14 +8,15 @@ use crate::{
     engine::{Isa, KeyNumbers, Lanes, Wide},
 };
 
-/// The operation to measure, on eight gates at a time whose labels stay in registers.
+/// An AES operation to measure. It works on eight gates at a time, whose labels stay in registers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Ceiling {
     /// Encryption of blocks under one key.
     OneKey,
-    /// Expansion of keys with two blocks each, as a garbler of half gates needs.
+    /// Expansion of keys and encryption of two blocks under each, as a garbler of half gates needs.
     FreshKeysTwoBlocks,
-    /// Expansion of keys with one block each, as an evaluator of half gates needs.
+    /// Expansion of keys and encryption of one block under each, as an evaluator of half gates
+    /// needs.
     FreshKeysOneBlock,
 }
 

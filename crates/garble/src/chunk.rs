@@ -10,8 +10,8 @@
 //!
 //! A chunk contains as many whole gates, in program order, as fit into the maximum chunk length. It
 //! may therefore end anywhere in a batch. A gate without cost, or the load of an input, belongs to
-//! the chunk of the gate before it. Those at the start of an instance belong to the first chunk. An
-//! instance without any cost has no chunks.
+//! the chunk of the gate before it. At the start of an instance, such gates and loads belong to the
+//! first chunk. An instance without any cost has no chunks.
 //!
 //! If several instances are garbled side by side, the tables of a gate for all of these instances
 //! are adjacent. The cost of a gate is then the sum over these instances.
@@ -40,12 +40,12 @@ pub const MIN_CHUNK_LIMIT: usize = 64;
 /// a vector are adjacent in memory.
 pub const LANES: usize = 8;
 
-/// Instances of a program with more slots are garbled one at a time. With this number of slots,
-/// [`LANES`] instances have 32 MiB of labels.
+/// The maximum number of slots of a program whose instances are garbled side by side. With this
+/// number, [`LANES`] instances have 32 MiB of labels.
 const MAX_LANED_SLOTS: usize = 1 << 18;
 
-/// Instances of a program with more input bits are garbled one at a time. With this number of bits,
-/// [`LANES`] instances have 64 MiB of input labels.
+/// The maximum number of input bits of a program whose instances are garbled side by side. With
+/// this number, [`LANES`] instances have 64 MiB of input labels.
 const MAX_LANED_INPUTS: usize = 1 << 19;
 
 /// Returns the number of instances to garble side by side if `left` instances remain. The result is
@@ -224,8 +224,8 @@ impl Cursor {
     /// Returns the last position in [`Program::progress`] that is reached within the budget, and
     /// subtracts the cost of the skipped gates from the budget.
     ///
-    /// This saves a loop over all batches. A serial circuit has four batches per AND gate, and that
-    /// loop would take a fifth of the garbling time.
+    /// The method replaces a loop over all batches. A serial circuit has four batches per AND gate,
+    /// and the loop would take a fifth of the garbling time.
     fn skip(self, program: &Program, budget: &mut u64, (and_cost, xor_cost): (u64, u64)) -> Self {
         let cost = |to: &CompileProgress| {
             let ands = to.ands - self.and;
@@ -319,21 +319,21 @@ pub(crate) struct Run<'a> {
     pub(crate) gates: &'a [ProgramGate],
     /// The loads; if there are any, `gates` is empty.
     pub(crate) loads: &'a [Load],
-    /// Number of the program's gates before the first gate.
+    /// Number of gates in the program before the first gate of this run.
     pub(crate) gate: u64,
-    /// Number of the program's AND gates before the first gate.
+    /// Number of AND gates in the program before the first gate of this run.
     pub(crate) and: u64,
 }
 
 /// Iterates over the runs of a span.
 pub(crate) struct Runs<'a> {
-    /// The batches that are left, starting with the one of the next gate.
+    /// The batches that are not completely returned yet, starting with the one of the next gate.
     batches: &'a [Batch],
-    /// Number of gates of the first batch that are done.
+    /// Number of gates of the first batch that were already returned.
     done_in_batch: u32,
-    /// The gates of the span that are left.
+    /// The gates of the span that the iterator has not returned yet.
     gates: &'a [ProgramGate],
-    /// The loads of the span that are left.
+    /// The loads of the span that the iterator has not returned yet.
     loads: &'a [Load],
     gate: u64,
     and: u64,

@@ -28,8 +28,8 @@ impl Backend {
     /// is empty.
     ///
     /// # Errors
-    /// Returns [`GarbleError::UnknownBackend`]. Returns [`GarbleError::BackendUnavailable`] if this
-    /// CPU does not have the instructions.
+    /// Returns [`GarbleError::UnknownBackend`] if the variable contains another name. Returns
+    /// [`GarbleError::BackendUnavailable`] if this CPU does not have the instructions.
     pub fn best() -> Result<Self, GarbleError> {
         match std::env::var_os(Self::VARIABLE) {
             Some(name) if !name.is_empty() => named(&name.to_string_lossy()),
@@ -118,8 +118,8 @@ impl Dispatch {
     }
 }
 
-// Groups of eight and of four gates: enough to hide the latency of the key schedule, and to share
-// its work among the keys in four registers.
+// The next functions process groups of eight and of four gates. These are enough gates to hide the
+// latency of the key schedule, and to share its work among the keys in four registers.
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,ssse3")]
@@ -183,7 +183,8 @@ mod tests {
         );
     }
 
-    /// If `TRANSPUTE_AES` names a back end, the tests must use this one.
+    /// If `TRANSPUTE_AES` names a back end, [`Backend::best`] must return it, so that the tests use
+    /// it.
     #[test]
     fn the_forced_back_end_is_the_one_under_test() {
         let wanted = std::env::var(Backend::VARIABLE).unwrap_or_default();

@@ -33,7 +33,8 @@ pub struct Evaluator {
     scratch: Scratch,
 }
 
-/// The sources of the input labels.
+/// The sources of the active input labels: labels that the caller passes, and labels derived from
+/// the public seed.
 struct Inputs {
     owners: Owners,
     public: PublicLabels,
@@ -197,8 +198,8 @@ impl Evaluator {
         check_count("garbler", sent, given.len())
     }
 
-    /// Returns the length of the next chunk, or `None` if the instance is done. A limit under
-    /// [`MIN_CHUNK_LIMIT`](crate::MIN_CHUNK_LIMIT) counts as that minimum.
+    /// Returns the length of the next chunk in bytes, or `None` if the instance is done. A limit
+    /// under [`MIN_CHUNK_LIMIT`](crate::MIN_CHUNK_LIMIT) is raised to that minimum.
     #[must_use]
     pub fn next_chunk_len(&self, max_len: usize) -> Option<usize> {
         self.execution.span(max_len).map(|span| span.bytes())

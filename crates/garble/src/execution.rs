@@ -79,7 +79,7 @@ impl Execution {
             dispatch,
             slots: Slots::default(),
             labels_per_slot,
-            // Slot numbers have 31 bits.
+            // The cast is lossless, because slot numbers have 31 bits.
             spare: spare as u32,
             lanes: 1,
             taken: 0,

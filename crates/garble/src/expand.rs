@@ -19,8 +19,8 @@ pub(crate) struct Expand<'a> {
     /// The first of [`LANES`] instances.
     pub(crate) first: u64,
     pub(crate) piece: Piece<'a>,
-    /// The offset and the garbler's inputs of all instances, if the expanded labels are the active
-    /// ones. The labels of value 0 are computed from them.
+    /// `Some` if the expanded labels are active labels: the offset and the garbler's inputs of all
+    /// instances, from which the labels of value 0 are computed.
     pub(crate) active: Option<(Label, &'a [Bits])>,
     /// The slots, with the labels of the instances side by side.
     pub(crate) slots: &'a mut [Label],
@@ -51,7 +51,7 @@ impl Job for Expand<'_> {
 impl Expand<'_> {
     /// Expands the labels of `B` bits at a time.
     #[inline(always)]
-    // Closures would lose the target features.
+    // The function uses no closures on vectors, because closures would lose the target features.
     fn make<I: Isa, const N: usize, const B: usize>(self, w: Wide<I, N>) {
         let count = self.piece.len();
         let mut inputs = InputWords::default();

@@ -217,8 +217,8 @@ impl Garbler {
         self.execution.is_done()
     }
 
-    /// Returns the length of the next chunk, or `None` if the instance is done. A limit under
-    /// [`MIN_CHUNK_LIMIT`](crate::MIN_CHUNK_LIMIT) counts as that minimum.
+    /// Returns the length of the next chunk in bytes, or `None` if the instance is done. A limit
+    /// under [`MIN_CHUNK_LIMIT`](crate::MIN_CHUNK_LIMIT) is raised to that minimum.
     #[must_use]
     pub fn next_chunk_len(&self, max_len: usize) -> Option<usize> {
         self.execution.span(max_len).map(|span| span.bytes())

@@ -164,7 +164,8 @@ impl<'l> Piece<'l> {
     }
 }
 
-/// Copies labels into slots from index `at` on. The usual lengths are compiled as constants.
+/// Copies labels into slots from index `at` on. For common numbers of labels, the length is a
+/// compile-time constant.
 #[inline(always)]
 pub(crate) fn store(slots: &mut [Label], at: usize, labels: &[Label]) {
     let slots = &mut slots[at..];

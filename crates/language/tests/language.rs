@@ -242,8 +242,8 @@ fn evaluated(source: &str, x: u16, y: i16) -> (Option<u64>, Vec<u128>) {
     (theirs, ours.iter().map(number).collect())
 }
 
-/// Compiles on a thread that is abandoned at a timeout, so that a hanging compiler fails the test
-/// with its source.
+/// Compiles on another thread. If the compiler does not terminate within the timeout, the test
+/// fails and reports the source.
 fn compile_with_timeout(source: &str) -> Result<Compiled, LanguageError> {
     let (sender, receiver) = mpsc::channel();
     let owned = source.to_owned();
@@ -253,7 +253,8 @@ fn compile_with_timeout(source: &str) -> Result<Compiled, LanguageError> {
     compiled.unwrap_or_else(|_| panic!("the compiler does not terminate on {source:?}"))
 }
 
-/// Returns the digits of the largest number in a text; its length is compared first.
+/// Returns the largest number in a text as its number of digits and its digits. Such pairs are
+/// ordered like the numbers.
 fn largest_number(text: &str) -> (usize, &str) {
     (text.split(|c: char| !c.is_ascii_digit()))
         .map(|digits| (digits.len(), digits))
@@ -300,14 +301,16 @@ proptest! {
         let _ = compile_with_timeout(&source);
     }
 
-    // No digits are inserted: they could make a loop of billions, which takes arbitrarily long.
+    // No digits are inserted, because a larger loop bound could make the compiler run for
+    // arbitrarily long.
     #[test]
     fn mutated_programs_terminate_without_a_crash(at in 0_usize..900, length in 0_usize..8, text in "[ -/:-~\n]{0,6}") {
         let whole = include_str!("../../../examples/programs/survey_histogram.garble.rs");
         let start = at.min(whole.len());
         let end = (start + length).min(whole.len());
         let spoiled = format!("{}{text}{}", &whole[..start], &whole[end..]);
-        // Deletions must not join digits to a larger number either.
+        // Cases in which a deletion joins digits to a larger number are skipped for the same
+        // reason.
         prop_assume!(largest_number(&spoiled) <= largest_number(whole));
         if let Err(error) = compile_with_timeout(&spoiled) {
             prop_assert!(!error.to_string().contains('\n'));

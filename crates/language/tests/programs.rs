@@ -1,4 +1,5 @@
-//! Compares the programs under `examples/programs` with plain computation.
+//! Compares the outputs of the programs under `examples/programs` with the same computation in
+//! Rust.
 
 use std::{fs, path::Path};
 
@@ -15,7 +16,7 @@ fn compiled(name: &str) -> Compiled {
     compile(&source(name), &CompileOptions::default()).unwrap()
 }
 
-/// Concatenates numbers of the given widths.
+/// Concatenates the bits of numbers. Each number is given with its width in bits.
 fn joined(numbers: &[(u128, usize)]) -> Bits {
     (numbers.iter())
         .flat_map(|&(number, width)| (0..width).map(move |bit| number >> bit & 1 == 1))

@@ -1,5 +1,5 @@
-//! Compares the sizes of compiled circuits with those of the builder, as listed in
-//! docs/circuits.md.
+//! Tests the AND counts in docs/circuits.md: those of compiled programs, and those of the same
+//! circuits from the builder.
 
 use std::{fs, path::Path};
 
@@ -38,7 +38,7 @@ fn sort() -> Circuit {
             for i in (round % 2..7).step_by(2) {
                 let (a, b) = (&numbers[i], &numbers[i + 1]);
                 let low = a.min(b);
-                // The larger number, without another AND.
+                // Computes the larger number from the smaller one, without further AND gates.
                 let high = &(a ^ b) ^ &low;
                 numbers[i] = low;
                 numbers[i + 1] = high;

@@ -76,7 +76,7 @@ pub fn read_config_file(path: &Path, kind: &'static str) -> Result<String, Confi
 /// Parses the text of a configuration file, which errors call `origin`.
 ///
 /// # Errors
-/// Returns [`ConfigFileError::Syntax`].
+/// Returns [`ConfigFileError::Syntax`] if the text is not TOML or does not match `T`.
 pub fn parse_config<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, ConfigFileError> {
     toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);

@@ -150,7 +150,8 @@ fn jitter_stays_in_its_bounds_has_no_bias_and_keeps_the_order() {
         .collect();
     assert!(delays.iter().all(|delay| (25.0..=35.0).contains(delay)));
     let mean = delays.iter().sum::<f64>() / delays.len() as f64;
-    // The mean of 1,000 independent offsets with a standard deviation of 2.9 ms, interpolated.
+    // The mean has the error of 1,000 independent offsets with a standard deviation of 2.9 ms,
+    // which are interpolated. The tolerance is above four such errors.
     assert!((mean - 30.0).abs() < 0.4, "{mean}");
     let (min, max) = (
         delays.iter().fold(99.0_f64, |a, b| a.min(*b)),
@@ -268,7 +269,7 @@ fn changes_take_effect_at_their_time() {
         delay_ms: 10.0,
         rate_mbit: Some(12.0),
         queue_bytes: Some(15_000),
-        // The order is wrong on purpose.
+        // The changes are not in order of time, and the path must sort them.
         changes: vec![
             at(
                 0.3,
@@ -434,7 +435,7 @@ proptest! {
     #[test]
     fn the_times_of_dequeues_do_not_matter(config in any_config(), seed: u64, sends in any_sends()) {
         let (arrivals, _) = run(&config, seed, &sends);
-        // This time no packet is collected until long after all were sent.
+        // In this run, no packet is collected until long after all were sent.
         let mut path = Path::new(&config, seed);
         for (index, &(at, bytes)) in sends.iter().enumerate() {
             path.enqueue(at, packet(index as u32, bytes));

@@ -1,9 +1,9 @@
 //! The column check: it proves that all columns of a segment were corrected with the same choices.
 //!
-//! Every column of a segment is hashed to 128 bits by a polynomial, evaluated at a public element
-//! of GF(2^128). This challenge is derived from a hash of the receiver's messages. The hash `R` is
-//! linear over the field, so `R(q_c) = R(t_c) + delta_c R(x)` holds for every column `c` of an
-//! honest receiver.
+//! Every column of a segment is hashed to 128 bits by a polynomial. It is evaluated at a public
+//! element of GF(2^128), the challenge, which is derived from a hash of the receiver's messages.
+//! The hash `R` is linear over the field, so `R(q_c) = R(t_c) + delta_c R(x)` holds for every
+//! column `c` of an honest receiver.
 //!
 //! The `k` columns of a group were corrected by one string, so they are checked together, as the
 //! coefficients of 1, x, .., x^(k-1). Let `H_g(t)` be the sum of `x^j R(t_j)` over the group, and

@@ -311,8 +311,8 @@ impl CotReceiver {
     }
 }
 
-/// A segment whose corrections are written, but not yet its check. [`OpenSegment::prove`] writes
-/// it.
+/// A segment whose corrections were written, but whose check was not. [`OpenSegment::prove`] writes
+/// the check.
 #[must_use = "the sender cannot use a segment without its check"]
 pub struct OpenSegment<'a> {
     expansion: &'a mut Expansion,
@@ -325,8 +325,8 @@ impl OpenSegment<'_> {
     /// Appends the check for `challenge`, [`Extension::check_len`] bytes for the sender, to
     /// `message`, and one `t` per OT to `t`. [`CotSender::extend`] describes the challenge.
     ///
-    /// This reserves room for the rows. If `t` must not leave copies behind when it grows, reserve
-    /// all room in advance.
+    /// `prove` reserves room for the rows in `t`. A vector that grows leaves a copy of its contents
+    /// in the old memory. To prevent that, reserve the room for all rows in advance.
     pub fn prove(self, challenge: &[u8; 32], message: &mut Vec<u8>, t: &mut Vec<u128>) {
         let hashes = self.expansion.hash_columns(self.choices.len(), challenge);
         check::write(&hashes, &self.choices, message);

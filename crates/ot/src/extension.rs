@@ -73,7 +73,8 @@ pub(crate) fn segment_blocks(n: usize) -> usize {
     n.div_ceil(BLOCK_OTS).saturating_add(1)
 }
 
-/// Number of OTs from which the smaller corrections outweigh SoftSpoken's setup message.
+/// The minimum number of OTs for which [`Extension::for_count`] selects SoftSpoken: from here on,
+/// its smaller corrections outweigh its setup message.
 const SOFTSPOKEN_FROM: u64 = 10_000;
 
 impl Extension {

@@ -1,8 +1,8 @@
 //! The pseudorandom generator: AES-128 in counter mode, keyed by the seed.
 //!
 //! A counter block has a 64-bit position in its low half and a 64-bit public label in its high
-//! half. The label differs between the seeds of a session and between sessions, so that a guessed
-//! key attacks only one seed.
+//! half. The label differs between the seeds of a session and between sessions, so that an attacker
+//! needs a separate key search for each seed.
 
 use zeroize::Zeroizing;
 

@@ -27,7 +27,8 @@ use crate::prg::Stream;
 /// Returns the public PRG label of a node. It is unique within a session, and `nonce` makes it
 /// differ between sessions.
 pub(crate) fn label(nonce: u64, level: usize, group: usize, index: usize) -> u64 {
-    // There are at most 256 indices and 128 groups.
+    // The three numbers do not overlap in the label, because there are at most 256 indices and 128
+    // groups.
     nonce ^ (level << 16 | group << 8 | index) as u64
 }
 

@@ -1,10 +1,11 @@
 //! Received packet numbers, and the timing of acknowledgements.
 //!
-//! The acknowledgement of a lone packet is delayed for a moment, so that it can share a packet with
-//! the application's answer. Under a stream of packets, one is sent per
-//! [`interval`](AckState::interval): an eighth of the round-trip time, and at most 1 ms. At 1
-//! Gbit/s that is one for every 85 packets. A gap, the recovery of lost data and a large number of
-//! packets make the next acknowledgement due earlier.
+//! The acknowledgement of a lone packet is delayed for [`LONE_PACKET_DELAY`], so that it can share
+//! a packet with the application's answer. While packets arrive continuously, one acknowledgement
+//! is sent per [`interval`](AckState::interval): an eighth of the round-trip time, and at most 1
+//! ms. At 1 Gbit/s, 1 ms is one acknowledgement for every 85 packets. A gap in the packet numbers,
+//! the recovery of lost data, or [`MAX_UNACKED`] unacknowledged packets make the next
+//! acknowledgement due earlier.
 
 use std::time::Duration;
 
@@ -20,11 +21,12 @@ const MIN_INTERVAL: Duration = Duration::from_micros(250);
 /// the interval.
 const MAX_UNACKED: u64 = 128;
 
-/// The delay of the acknowledgement of a lone packet. Within it, a program is scheduled and answers
-/// on a short path, where a separate packet for the acknowledgement would cost time.
+/// The delay of the acknowledgement of a lone packet. On a short path, the application answers
+/// within this time, and the packet with its answer carries the acknowledgement.
 const LONE_PACKET_DELAY: Duration = Duration::from_micros(100);
 
-/// The maximum number of ranges that are kept. Older ranges have been acknowledged many times.
+/// The maximum number of ranges of received packet numbers that are kept. Older ranges have been
+/// acknowledged many times.
 const MAX_RANGES: usize = 1024;
 
 /// The minimum interval over which the arrival rate is measured.
@@ -76,7 +78,8 @@ impl AckState {
         }
     }
 
-    /// Makes an acknowledgement due soon, because the peer should learn of an event.
+    /// Makes an acknowledgement due now, or [`MIN_INTERVAL`] after the previous one if that is
+    /// later. The caller has an event that the peer should learn of.
     pub(crate) fn expedite(&mut self, now: Time, rtt: Duration) {
         if self.largest.is_some() {
             self.schedule(now, true, rtt);
@@ -177,7 +180,7 @@ mod tests {
         let now = Time::ZERO + Duration::from_secs(1);
         receive(&mut state, now, 0);
         assert_eq!(state.due(), Some(now + LONE_PACKET_DELAY));
-        // A packet that is sent before then carries the acknowledgement.
+        // A packet that is sent before the acknowledgement is due carries it.
         assert!(state.is_worthwhile(now, RTT));
         // A gap is acknowledged at once.
         receive(&mut state, now, 2);

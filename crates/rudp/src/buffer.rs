@@ -84,8 +84,8 @@ impl ChunkBuffer {
     }
 
     fn locate(&self, offset: u64) -> (usize, usize) {
-        // Offsets are never before the start, and the span is bounded by windows far below the
-        // range of usize.
+        // Callers pass offsets at or after `start`. Flow-control windows limit the distance from
+        // `start`, so the casts to usize are lossless.
         (
             (offset / CHUNK_BYTES - self.first) as usize,
             (offset % CHUNK_BYTES) as usize,

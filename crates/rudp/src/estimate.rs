@@ -16,7 +16,8 @@ use crate::{Time, rate::rate_of};
 /// The maximum number of packets of a train.
 pub const MAX_TRAIN: usize = 512;
 
-/// The minimum loss rate of the packets from the start of a queue overflow to the end of the train.
+/// The minimum share of lost packets, from the start of a queue overflow to the end of the train.
+/// With a smaller share, no overflow is assumed.
 const OVERFLOW_LOSS: f64 = 0.2;
 
 /// The minimum logarithm of the likelihood ratio between an overflow and independent losses at
@@ -29,8 +30,8 @@ const HEAVY_OVERFLOW_GAIN: f64 = 4.0;
 /// The loss rate of a train above which [`HEAVY_OVERFLOW_GAIN`] applies.
 const HEAVY_LOSS: f64 = 0.3;
 
-/// The minimum number of distinct arrival times for an estimate of both bounds. Chosen: these are
-/// three intervals.
+/// The minimum number of distinct arrival times for an estimate with an upper and a lower bound.
+/// Chosen: four arrival times are three intervals.
 const MIN_BATCHES: usize = 4;
 
 /// The number of packets in a section of a train. Sections are evaluated separately if the sender

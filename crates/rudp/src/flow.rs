@@ -5,10 +5,10 @@
 //! of B bytes, because the buffer is read while it fills. L is infinite if the reader is as slow as
 //! the arrivals. L is negative if the reader is slower, in which case the buffer overflows.
 //!
-//! Here, if the reader is faster than the arrivals, the window is L, but at least B and at most the
-//! limit of memory. A slower reader gets B, which is twice the bandwidth-delay product. The window
-//! begins after the bytes that were read, so that the buffer cannot overflow even if the estimates
-//! are wrong. Granted credit is never withdrawn (RFC 9000, section 4.1).
+//! This module uses L as the window if the reader is faster than the arrivals, but at least B and
+//! at most the configured maximum. A slower reader gets B, which is twice the bandwidth-delay
+//! product. The window begins after the bytes that were read, so that the buffer cannot overflow
+//! even if the estimates are wrong. Granted credit is never withdrawn (RFC 9000, section 4.1).
 
 use std::time::Duration;
 

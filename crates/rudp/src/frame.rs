@@ -185,14 +185,14 @@ pub(crate) fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, Malfo
                 id,
                 index,
                 count,
-                // Three bytes fit.
+                // A three-byte field fits into u32.
                 left: reader.uint(3)? as u32,
             }
         }
         REPORT => {
             let (train, received) = (reader.u8()?, reader.u8()?);
             let (clear, clear_received) = (reader.u8()?, reader.u8()?);
-            // The fields have two and six bytes.
+            // A two-byte field fits into u16.
             let largest = reader.uint(2)? as u16;
             let rate = reader.uint(6)?;
             let error = reader.uint(2)? as u16;
@@ -210,7 +210,7 @@ pub(crate) fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, Malfo
         LIMIT => Frame::Limit(reader.uint(6)?),
         CLOSE => Frame::Close(reader.uint(8)?),
         CRYPTO => {
-            // Both fields have two bytes.
+            // A two-byte field fits into u16.
             let (offset, length) = (reader.uint(2)? as u16, reader.uint(2)?);
             Frame::Crypto(offset, reader.take(length as usize)?)
         }
@@ -220,7 +220,7 @@ pub(crate) fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, Malfo
                 1 => Space::Handshake,
                 _ => return Err(Malformed),
             };
-            // The field has four bytes.
+            // A four-byte field fits into u32.
             let number = reader.uint(4)? as u32;
             Frame::Seen(space, number, Duration::from_micros(reader.uint(4)?))
         }
@@ -261,7 +261,7 @@ pub(crate) fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, Malfo
 
 fn read_ack(reader: &mut Reader<'_>) -> Result<Ack, Malformed> {
     let largest = reader.uint(6)?;
-    // The three fields have four bytes each.
+    // The next three fields have four bytes each, which fit into u32.
     let delay = reader.uint(4)? as u32;
     let timestamp = reader.uint(4)? as u32;
     let arrival_rate = reader.uint(4)? as u32;
@@ -439,7 +439,7 @@ pub(crate) fn put_ack(out: &mut Vec<u8>, ack: &Ack, room: usize) -> bool {
     put_uint(out, u64::from(ack.arrival_rate), 4);
     put_uint(out, ack.limit, 6);
     put_uint(out, ack.contiguous, 6);
-    // There are at most 64 ranges and 32 pieces.
+    // There are at most 64 ranges and 32 pieces, so each number fits into a byte.
     out.extend_from_slice(&[ranges as u8, pieces as u8]);
     for (index, range) in ack.ranges[..ranges].iter().enumerate() {
         if index > 0 {

@@ -40,7 +40,7 @@ pub(crate) struct Mtu {
 }
 
 impl Mtu {
-    /// Starts with the minimum size. The search ends at `max`.
+    /// Creates the state: the current size is the minimum size, and sizes up to `max` are probed.
     pub(crate) fn new(max: u16) -> Self {
         let mut mtu = Self {
             current: MIN_DATAGRAM,
@@ -225,7 +225,7 @@ mod tests {
         );
         mtu.on_passed(1472, None);
         assert_eq!(mtu.current(), 1372);
-        // Packets that were in flight when the size was reduced do not count for the new size.
+        // Losses of packets that were in flight when the size was reduced do not reduce it again.
         for number in 0..100 {
             assert!(!mtu.on_lost(Time::ZERO, 1472, number));
         }

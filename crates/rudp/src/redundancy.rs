@@ -31,7 +31,8 @@ struct Open {
     end: u64,
 }
 
-/// The state of the symbols of a block, and its missing segments.
+/// The state of a block: the numbers of its symbols that are unsent, in flight and acknowledged,
+/// and its missing segments.
 #[derive(Debug, Default)]
 struct BlockState {
     closed: bool,
@@ -49,7 +50,8 @@ pub(crate) struct Redundancy {
     open: Option<Open>,
     ready: VecDeque<Symbol>,
     blocks: BTreeMap<u32, BlockState>,
-    /// Segments to be retransmitted.
+    /// Segments to be retransmitted: the range in the stream, and `true` if the stream ends after
+    /// it.
     released: Vec<(Range<u64>, bool)>,
 }
 
@@ -99,7 +101,7 @@ impl Redundancy {
                 .open
                 .as_ref()
                 .map_or(self.next_block, |open| open.block),
-            // Blocks have at most 254 segments.
+            // `try_from` does not fail, because blocks have at most 254 segments.
             index: u8::try_from(encoder.len()).ok()?,
         })
     }
@@ -127,7 +129,8 @@ impl Redundancy {
                         start: open.start,
                         segments,
                         count: u8::try_from(parity).unwrap_or(u8::MAX),
-                        // Segments and symbols together are at most 255.
+                        // The cast is lossless, because a block has at most 255 segments and parity
+                        // symbols together.
                         index: index as u8,
                     },
                     bytes: symbol.to_vec(),

@@ -5,9 +5,9 @@ pub(crate) const REPLAY_WINDOW: u64 = 16_384;
 
 const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 
-/// The window of the newest [`REPLAY_WINDOW`] packet numbers, and which of them were received (RFC
-/// 4303, section 3.4.3). The window is larger than in the RFC: at 1 Gbit/s one of 1,024 numbers
-/// spans 12 ms, less than paths may reorder.
+/// The received packet numbers among the newest [`REPLAY_WINDOW`] (RFC 4303, section 3.4.3). The
+/// window is larger than in the RFC: at 1 Gbit/s a window of 1,024 numbers spans 12 ms, less than
+/// paths may reorder.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplayWindow {
     /// One more than the largest number received.

@@ -305,7 +305,7 @@ mod tests {
         let early = packet(&mut a, last - 1, b"same epoch");
         let first = packet(&mut a, last + 1, b"new epoch");
         let second = packet(&mut a, 2 << EPOCH_BITS, b"third epoch");
-        // A packet from two epochs ahead cannot occur.
+        // The opener rejects a packet from two epochs ahead, because such a packet cannot occur.
         assert_eq!(open(&mut b, second.clone()), Err(Reject::NotOurs));
         assert!(open(&mut b, early).is_ok());
         assert!(open(&mut b, first).is_ok());

@@ -6,7 +6,7 @@ use crate::buffer::ChunkBuffer;
 use crate::frame::STREAM_END;
 use crate::ranges::RangeSet;
 
-/// Data that were written and are not acknowledged, and which of them are lost.
+/// The data that were written and are not acknowledged, with the ranges that were lost.
 #[derive(Debug, Default)]
 pub(crate) struct SendStream {
     buffer: ChunkBuffer,
@@ -19,7 +19,7 @@ pub(crate) struct SendStream {
     /// Ranges to be retransmitted.
     lost: RangeSet,
     finished: bool,
-    /// The end of the stream is to be sent or retransmitted.
+    /// `true` if the end of the stream is to be sent or retransmitted.
     end_pending: bool,
     end_acked: bool,
 }

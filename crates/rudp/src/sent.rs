@@ -35,9 +35,9 @@ pub(crate) struct Contents {
     pub(crate) end: bool,
     /// The FEC block to which the data or the parity symbol belongs.
     pub(crate) block: Option<u32>,
-    /// The packet carries a parity symbol.
+    /// `true` if the packet carries a parity symbol.
     pub(crate) parity: bool,
-    /// The packet carries a flow-control limit.
+    /// `true` if the packet carries a flow-control limit.
     pub(crate) limit: bool,
     /// `true` if the packet probes whether a larger size passes the path.
     pub(crate) size_probe: bool,
@@ -62,7 +62,7 @@ pub(crate) struct SentPacket {
     pub(crate) at: Time,
     /// The size in bytes of UDP payload.
     pub(crate) size: u16,
-    /// The size in bytes on the wire, which counts for the bytes in flight and the rate.
+    /// The size in bytes on the wire, from which the bytes in flight and the rate are computed.
     pub(crate) wire: u64,
     pub(crate) state: SentState,
     pub(crate) contents: Contents,
@@ -70,10 +70,10 @@ pub(crate) struct SentPacket {
 
 #[derive(Clone, Debug)]
 enum Slot {
-    /// Acknowledged, or not ack-eliciting.
+    /// A packet that was acknowledged, or a number whose packet is not ack-eliciting.
     Empty,
     InFlight(SentPacket),
-    /// Declared lost.
+    /// A packet that was declared lost.
     Lost,
 }
 
@@ -227,7 +227,7 @@ impl SentLog {
                     }
                 }
             } else {
-                // Later packets were not sent earlier, so none of them is lost yet.
+                // Packets with larger numbers were sent later, so none of them is lost yet either.
                 self.loss_time = Some(due);
                 break;
             }

@@ -70,7 +70,7 @@ pub struct Stats {
     /// The flow-control window: the number of bytes that the peer may send beyond those that the
     /// application has read.
     pub receive_window: u64,
-    /// The limit that last determined the sending rate.
+    /// The component that limited the sending rate last.
     pub limited_by: SendLimit,
     /// The state of the rate controller.
     pub controller: Snapshot,
@@ -151,7 +151,7 @@ impl Stats {
     }
 }
 
-/// The limit of a sender's rate.
+/// The component that limits the sending rate.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum SendLimit {

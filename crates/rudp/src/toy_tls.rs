@@ -23,7 +23,8 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// Returns the size in bytes, with type and length. Measured: rustls 0.23 with aws-lc-rs.
+    /// Returns the size of the message in bytes, with type and length. The sizes were measured with
+    /// rustls 0.23 and aws-lc-rs.
     fn size(self) -> usize {
         match self {
             Self::ClientHello => 1456,
@@ -54,7 +55,7 @@ pub(crate) struct ToyTls {
     transcript: Context,
     unread: Vec<u8>,
     step: Step,
-    /// A message of the peer that is rejected, with the alert.
+    /// The message of the peer that this end rejects, and the alert with which it does so.
     pub(crate) refusal: Option<(Message, Alert)>,
 }
 
@@ -99,7 +100,7 @@ impl ToyTls {
             out.push(self.parameters.len() as u8);
             out.extend_from_slice(&self.parameters);
         }
-        // The rest has the size of the key shares, certificates and signatures of TLS.
+        // Padding has the size of the key shares, certificates and signatures of TLS.
         out.resize(start + message.size(), 0xc5);
         self.transcript.update(&out[start..]);
     }

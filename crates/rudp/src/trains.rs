@@ -85,8 +85,8 @@ impl Incoming {
     }
 }
 
-/// Sending times of the packets of this end's train, each with the bytes on the wire sent until
-/// then.
+/// The sending time of each packet of this end's train, and the number of bytes on the wire that
+/// the train has sent up to and including it.
 type TrainSent = Vec<(Time, u64)>;
 
 /// The report on the peer's train, and its repetitions.
@@ -188,7 +188,7 @@ impl Trains {
         let mut report = Report {
             train: train.id,
             received: train.received,
-            // The counts are at most the length of the train.
+            // The casts are lossless, because the counts are at most the length of the train.
             clear: clear as u8,
             clear_received: clear_received as u8,
             largest: train.largest,

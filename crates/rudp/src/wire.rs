@@ -50,7 +50,7 @@ pub(crate) fn put_uint(out: &mut Vec<u8>, value: u64, count: usize) {
     out.extend_from_slice(&value.to_le_bytes()[..count]);
 }
 
-/// Appends a variable-length integer. A value above [`MAX_VARINT`] is written as that.
+/// Appends a variable-length integer. A value above [`MAX_VARINT`] is written as [`MAX_VARINT`].
 pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
     let value = value.min(MAX_VARINT);
     let exponent = varint_exponent(value);

@@ -10,7 +10,8 @@ use crate::{
     path::Seconds,
 };
 
-/// A choice counts as wrong if another transport is faster than the chosen one by this factor.
+/// A transport counts as noticeably faster than the chosen one if it is faster by more than this
+/// factor.
 const NOTICEABLE: f64 = 1.05;
 
 /// Chooses a transport.
@@ -128,7 +129,7 @@ impl Candidate {
     /// settings.
     ///
     /// # Errors
-    /// Returns [`SelectError::Transport`] if `text` cannot be parsed. [`SelectError::Transport`].
+    /// Returns [`SelectError::Transport`] if `text` cannot be parsed.
     pub fn new(text: &str) -> Result<Self, SelectError> {
         Ok(text.parse::<Spec>()?.into())
     }
@@ -186,7 +187,7 @@ impl Choice {
     /// Returns the chosen transport.
     #[must_use]
     pub fn winner(&self) -> &Spec {
-        // A ranking is never empty.
+        // The index exists, because a ranking is never empty.
         &self.ranking[0].transport
     }
 
@@ -214,8 +215,10 @@ impl Choice {
     }
 }
 
-/// Returns the probability that no other transport is noticeably faster than the first, which is
-/// the minimum over the other transports. Their prediction errors are assumed to be independent.
+/// Returns the probability that no other transport is noticeably faster than the first. It is
+/// approximated by the minimum, over the other transports, of the probability that this one
+/// transport is not noticeably faster. The prediction errors of two transports are assumed to be
+/// independent.
 fn confidence(ranking: &[Ranked]) -> f64 {
     let first = &ranking[0].prediction;
     (ranking[1..].iter())
@@ -244,7 +247,7 @@ impl Default for ModelChooser {
 }
 
 impl ModelChooser {
-    /// Makes a chooser with this model.
+    /// Creates a chooser that predicts times with `model`.
     #[must_use]
     pub fn new(model: Model) -> Self {
         Self(Cow::Owned(model))

@@ -33,7 +33,7 @@ pub enum SelectError {
         /// The reasons why the candidates cannot be used, one per candidate.
         reasons: Vec<String>,
     },
-    /// No transport has runs of enough cells for a fit.
+    /// No transport has runs in enough cells (combinations of path and workload) for a fit.
     #[error("expected at least {min} cells of a transport to fit, got {found}")]
     TooFewCells {
         /// The minimum number of cells.
@@ -80,7 +80,7 @@ pub(crate) fn checked(
     (low, high): (f64, f64),
     expected: &'static str,
 ) -> Result<(), SelectError> {
-    // NaN is in no range.
+    // NaN is in no range, so it is rejected.
     match (low..=high).contains(&found) {
         true => Ok(()),
         false => Err(SelectError::Number {

@@ -262,7 +262,8 @@ fn minimize(
                 .collect()
         });
         let slopes: Vec<Vec<f64>> = slopes.collect();
-        // Iteratively reweighted least squares.
+        // The weights implement the Huber loss: an error above the threshold counts less
+        // (iteratively reweighted least squares).
         let product = |a: &[f64], b: &[f64]| -> f64 {
             (0..now.len())
                 .map(|cell| {
@@ -270,7 +271,7 @@ fn minimize(
                 })
                 .sum()
         };
-        // The normal equations, with the gradient as their last column.
+        // Builds one row of the normal equations. Its last column is the gradient.
         let row = |(place, slope): (usize, &Vec<f64>)| {
             let mut row: Vec<f64> = slopes.iter().map(|other| product(slope, other)).collect();
             row[place] += PRIOR_SIGMA.powi(-2);

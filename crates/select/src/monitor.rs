@@ -5,7 +5,8 @@ use std::time::Duration;
 use transpute_transport::PathSample;
 use transpute_units::{Bandwidth, KnownPath, Loss};
 
-/// The path counts as worse if its rate is at most this fraction of the initial rate.
+/// The path counts as worse if its rate is at most this fraction of the rate for which the
+/// transport was chosen.
 const WORSE_RATE: f64 = 0.5;
 
 /// Detects when the path of a connection becomes worse. The caller passes samples of the link

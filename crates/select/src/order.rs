@@ -8,7 +8,8 @@ use transpute_transport::Profile;
 
 use crate::Spec;
 
-/// Number of distinct values of a property. All larger values are treated as equal.
+/// The base of the digits of a sort key. A property is a digit, and all values from this one on are
+/// treated as equal.
 const BASE: u8 = 4;
 
 /// Orders by processor time: one connection before several, kernel TCP before UDP, and last the
@@ -36,8 +37,8 @@ pub(crate) fn by_start(spec: &Spec, several_first: bool) -> f64 {
     })
 }
 
-/// Puts transports that do not repair losses first. The others are ordered by [`by_start`], with
-/// several connections after one.
+/// Orders transports that do not repair losses before all others. The others are ordered by
+/// [`by_start`], with several connections after one.
 pub(crate) fn without_repair_first(spec: &Spec) -> f64 {
     match spec.profile() {
         Some(profile) if !profile.repairs_losses => -1.0,

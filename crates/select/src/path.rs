@@ -103,7 +103,7 @@ impl PathEstimate {
     pub fn of_rtt(seconds: f64) -> Result<Self, SelectError> {
         fields::check_times(seconds, None)?;
         Ok(Self {
-            // The range was checked.
+            // `from_secs_f64` does not panic, because the range was checked.
             rtt: Duration::from_secs_f64(seconds),
             ..Self::default()
         })

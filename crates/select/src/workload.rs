@@ -29,7 +29,7 @@ pub struct Workload {
     /// Bytes of protocol frames from garbler to evaluator: tables, answers of oblivious transfer,
     /// labels, decoding information.
     pub garbler_bytes: u64,
-    /// Number of these bytes that the garbler can send only after it has received a message:
+    /// The part of `garbler_bytes` that the garbler can send only after it has received a message:
     /// answers of oblivious transfer, labels and decoding information.
     pub garbler_late_bytes: u64,
     /// Bytes of protocol frames from evaluator to garbler: oblivious transfer, masked outputs.
@@ -99,9 +99,9 @@ impl Workload {
         }
     }
 
-    /// Returns the workload of `runs` such runs on one connection, of which `at_once` run at the
-    /// same time. A run that must wait for an earlier one adds a round trip. Serial computing is
-    /// needed only once.
+    /// Returns the workload of `runs` runs like this one on one connection, of which `at_once` run
+    /// at the same time. A run that must wait for an earlier one adds a round trip. Serial
+    /// computing is needed only once.
     #[must_use]
     pub fn repeated(&self, runs: u64, at_once: u64) -> Self {
         let runs = runs.max(1);

@@ -68,7 +68,7 @@ fn a_rate_is_worse_from_half_on_if_the_path_limited_it() {
     }
 }
 
-/// The limits come from the requirement. If a constant changes, this test fails.
+/// The limits of "worse" come from the requirement. If a constant changes, this test fails.
 #[test]
 fn noise_is_three_standard_deviations() {
     let before = loss(10_000, 100);
@@ -126,7 +126,7 @@ fn what_was_not_known_is_what_is_measured_first() {
         monitor.worse().unwrap(),
         "rate 32.0 Mbit/s, was 80.0; loss 20.00 %, was 0.10 %"
     );
-    // A transport that counts only retransmissions.
+    // The next samples are from a transport that counts only retransmissions.
     let mut monitor = PathMonitor::default();
     let mut tcp = PathSample::default();
     (tcp.packets_sent, tcp.retransmits) = (Some(1000), Some(30));

@@ -50,7 +50,7 @@ fn the_time_is_that_of_bytes_or_gates_whichever_is_longer() {
 #[test]
 fn an_unknown_rate_is_assumed_and_said_to_be() {
     for rtt_us in [None, Some(500), Some(20_000)] {
-        // An invalid rate counts as unknown.
+        // An invalid rate is treated as unknown.
         for mbit in [
             None,
             Some(0.0),

@@ -2,7 +2,7 @@
 
 #![cfg(unix)]
 
-// Shared with the crate of the transports.
+// These helpers are shared with the tests of the crate of the transports.
 #[path = "../../transport/tests/meeting/mod.rs"]
 mod meeting;
 
@@ -24,7 +24,7 @@ use transpute_transport::{
 
 use self::meeting::{patient, pinned};
 
-/// Far more than any of this takes, so that only a hang exceeds it.
+/// The timeout of each step. It is far longer than any step takes, so that only a hang exceeds it.
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A chooser that always prefers one transport.
@@ -119,7 +119,7 @@ async fn trains_that_end_after_the_choice_change_the_prediction_only() {
     let auto = auto(30_000_000);
     let mut selection = meet(&mut listener, &auto, &Security::Plaintext).await;
     let winner = selection.choice.winner().clone();
-    // The listener sends: at 1 MB/s, the bytes take 30 s.
+    // The listener sends 30 MB in this workload, which take 30 s at 1 MB/s.
     let mut train = TrainResult::default();
     train.rate = Some(1_000_000);
     let mut link = PathSample::default();
@@ -162,6 +162,6 @@ async fn a_probe_measures_and_leaves_the_listener_to_others() {
         candidates.any(|it| it.spec.name() == name && it.unavailable.is_none())
     };
     assert!(["tcp", "quic", "tcp-striped"].into_iter().all(usable));
-    // The listener still waits for a peer.
+    // After a probe, the listener still waits for a peer.
     meet(&mut listener, &auto, &connecting).await;
 }

@@ -44,7 +44,7 @@ async fn runs_pass_over_encrypted_links_in_both_roles() {
                 assert_eq!(outcome.bits(), number(30_000 + 2 * value), "{transport}");
             }
         }
-        // In the other direction, with another circuit.
+        // The next run has another circuit, and the roles of the parties are swapped.
         let circuit = Builder::build(|b| {
             let x = b.input::<UInt<16>>();
             let y = b.input::<UInt<16>>();

@@ -103,7 +103,8 @@ async fn a_run_has_a_scheme_that_both_parties_allow() {
             &theirs
         };
         assert_eq!(outputs.bits(), number(11), "{which}");
-        // The party that connected reports the reason, if it chose.
+        // Only the party that connected reports a choice of the scheme, and only if it could
+        // choose.
         assert_eq!(ours.report.scheme, None, "{which}");
         assert_eq!(
             theirs.report.scheme.is_some(),

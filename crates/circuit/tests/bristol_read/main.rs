@@ -1,5 +1,5 @@
-//! Tests of which circuit files the reader accepts, and of the position and error of those it
-//! rejects.
+//! Tests of the circuit files that the reader accepts. For the files that it rejects, they compare
+//! the error and its line and column.
 
 mod accepted;
 mod rejected;
@@ -17,7 +17,7 @@ fn parse(text: &str) -> Result<bristol::Parsed, BristolError> {
     bristol::read(text.as_bytes(), text.len() as u64, &ParseLimits::default())
 }
 
-/// A source that yields one byte at a time, each after an interrupted read.
+/// A reader that returns one byte at a time. Before each byte, a read fails with `Interrupted`.
 struct Trickle<'a> {
     bytes: &'a [u8],
     interrupted: bool,

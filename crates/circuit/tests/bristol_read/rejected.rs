@@ -131,7 +131,8 @@ fn numbers_out_of_range_are_rejected() {
 #[test]
 fn inconsistent_headers_are_rejected() {
     let wires = |expected, found| Problem::WireCount { expected, found };
-    // Fewer wires than inputs and gates; then more wires than the gates define.
+    // The first header states fewer wires than inputs and gates. The second one states more wires
+    // than inputs and gates.
     assert_rejected("1 2\n2 1 1\n1 1\n2 1 0 1 2 XOR\n", 1, 3, wires(3, 2));
     assert_rejected("1 4\n2 1 1\n1 1\n2 1 0 1 3 XOR\n", 1, 3, wires(3, 4));
     // The undefined wire is an output.

@@ -66,7 +66,7 @@ async fn many_tasks_share_a_connection_in_both_roles() {
             let outcome = call.await.unwrap().unwrap();
             assert_eq!(outcome.outputs, setup.expected());
         }
-        // The last handle of either side closes the connection.
+        // Each side closes the connection when its last handle is dropped.
         drop((left, right));
         left_end.wait().await.unwrap();
         right_end.wait().await.unwrap();

@@ -13,7 +13,7 @@ use transpute_session::{Call, Config, FrameKind, HEADER_LEN, Role};
 
 use self::chain::chain;
 
-/// Returns a frame with a payload of bytes of value 7.
+/// Returns an encoded frame whose payload is `len` bytes of value 7.
 pub(crate) fn frame(kind: FrameKind, len: usize) -> Vec<u8> {
     let mut frame = vec![kind as u8];
     frame.extend_from_slice(&(len as u32).to_le_bytes());
@@ -31,7 +31,7 @@ struct Setup {
 }
 
 impl Setup {
-    /// Returns a chain of AND and XOR gates.
+    /// Returns a setup with random inputs for a chain of AND and XOR gates.
     fn chain(ands: u32, evaluations: usize) -> Self {
         let circuit = chain(ands);
         let mut rng = StdRng::seed_from_u64(3);

@@ -135,7 +135,7 @@ async fn garbage_is_answered_with_an_abort() {
         "{:?}",
         ours.0
     );
-    // An Abort frame for the connection; the reason is a frame that is not allowed.
+    // An `Abort` frame for the connection, with the reason [`AbortReason::Protocol`].
     let farewell = [0x31, 5, 0, 0, 0, 0, 0, 0, 0, 1];
     assert!(heard.ends_with(&farewell));
 }

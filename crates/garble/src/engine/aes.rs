@@ -7,7 +7,8 @@ use super::{
     rounds::{AesRounds, encrypt_keyed, encrypt_scheduled},
 };
 
-/// The expanded keys that serve several gates, and those that serve one tweak.
+/// Caches of expanded AES keys: keys that serve several gates each, and keys that serve one tweak
+/// each.
 #[derive(Default)]
 pub(crate) struct Keys {
     numbered: KeyCache,

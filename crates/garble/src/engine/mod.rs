@@ -174,7 +174,7 @@ pub(crate) trait Vectors: Copy {
 ///
 /// Instruction sets with AES rounds get an implementation from [`AesRounds`](rounds::AesRounds).
 pub(crate) trait Isa: Vectors {
-    /// The expanded AES-128 keys.
+    /// A cache of expanded AES-128 keys, which is kept between groups of gates.
     type Keys: Default;
 
     /// Encrypts lane `i` of `blocks[k][b][n]` under the key of gate `n * LANES + i` according to
@@ -216,8 +216,8 @@ pub(crate) trait Isa: Vectors {
     ) -> [[Self::Reg; N]; B];
 }
 
-/// Public keys that each serve a number of gates: gate `i` of a group has the key `start ^ ((gate +
-/// i) >> log_gates)`.
+/// Public keys that each serve `2^log_gates` gates. Gate `i` of a group has the key
+/// `start ^ ((gate + i) >> log_gates)`.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyNumbers {
     pub(crate) start: u128,

@@ -6,8 +6,8 @@ use super::{Schedule, Vectors};
 pub(super) trait AesRounds: Vectors {
     /// Returns [`MIDDLE_ROUNDS`], hidden from the optimizer.
     ///
-    /// It must not unroll the loops over rounds. Otherwise it moves all key schedules before all
-    /// encryptions, which prevents their overlap and spills most registers.
+    /// The optimizer must not unroll the loops over rounds. Otherwise it moves all key schedules
+    /// before all encryptions, which prevents their overlap and spills most registers.
     fn middle_rounds(self) -> usize;
 
     fn encrypt_round(self, block: Self::Reg, key: Self::Reg) -> Self::Reg;

@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn aes_gives_the_answers_of_fips_197_appendix_c() {
-        // FIPS-197, appendices C.1 and C.3.
+        // The test vectors are those of FIPS-197, appendices C.1 and C.3.
         let key: [u8; 32] = std::array::from_fn(|i| i as u8);
         let plain: [u8; 16] = std::array::from_fn(|i| 0x11 * i as u8);
         let mut short = [0; 16];

@@ -134,7 +134,7 @@ impl Probe<'_> {
             for log_gates in [55, 5, 3, 2, 1, 0] {
                 let numbers = KeyNumbers {
                     start: self.input[1].0,
-                    // An arbitrary first gate, except if one key serves all gates.
+                    // The first gate is arbitrary, except if one key serves all gates.
                     gate: if log_gates > 5 {
                         0
                     } else {

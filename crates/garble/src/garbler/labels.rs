@@ -13,7 +13,7 @@ use crate::{
     seed::{Instances, Scratch},
 };
 
-/// The sources of the input labels.
+/// The generators of the input labels, from the secret seed and from the public seed.
 pub(super) struct Inputs {
     pub(super) owners: Owners,
     pub(super) secret: SecretLabels,
@@ -58,7 +58,7 @@ impl Inputs {
             range.end <= self.owners.count(party),
             "past the inputs of the {party:?}"
         );
-        // A program has fewer than 2^31 input bits.
+        // The cast is lossless, because a program has fewer than 2^31 input bits.
         range.map(|position| (position as u32, position))
     }
 
@@ -87,7 +87,8 @@ impl Inputs {
                 });
             }
             let piece = piece.skip(adopted / lanes);
-            // For the next bit, the labels of only some instances may have been adopted.
+            // If the adopted labels end within a bit, only some instances have an adopted label for
+            // it.
             let mut first = adopted % lanes;
             if lanes == LANES && first == 0 {
                 let ((schedule, domain), active) = match is_public {

@@ -197,7 +197,7 @@ unsafe fn operands<I: Isa, const N: usize>(
     unsafe { w.gather(slots, &index) }
 }
 
-/// Returns zero in the first lane and the first lane in the second.
+/// Moves the first lane to the second, and sets the first lane to zero.
 #[inline(always)]
 fn first_to_second<I: Isa, const N: usize>(w: Wide<I, N>, pair: Lanes<I, N>) -> Lanes<I, N> {
     let second = w.load_labels(&[Label::ZERO, Label(!0)]);

@@ -178,7 +178,8 @@ impl SideBySide {
 
     /// Processes an XOR gate under free XOR, in either role.
     ///
-    /// It uses the operands as slots without masking: an XOR gate has no inversion marks.
+    /// The function uses the operands as slots without masking, because an XOR gate has no
+    /// inversion marks.
     #[inline(always)]
     pub(crate) fn free_xor<I: Isa, const N: usize>(self, w: Wide<I, N>, slots: &mut [Label]) {
         let ProgramGate { a, b, out } = self.gate;

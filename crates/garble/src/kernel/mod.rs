@@ -38,7 +38,7 @@ use crate::{
 
 /// Garbles or evaluates gates under one scheme.
 pub(crate) trait Kernel: Sized {
-    /// XOR gates have tables and use up tweaks. This is false under free XOR.
+    /// `true` if XOR gates have tables and use tweaks, which is not the case under free XOR.
     const XOR_TABLES: bool;
 
     /// Garbles or evaluates a group of independent AND gates.
@@ -154,7 +154,7 @@ impl<'a, K: Kernel> ChunkJob<'a, K> {
     ) {
         match kind {
             BatchKind::And => self.kernel.and_group(w, keys, self.slots, group),
-            // There are no groups of inputs.
+            // Inputs are never processed in groups, so this arm handles only XOR gates.
             BatchKind::Xor | BatchKind::Input => self.kernel.xor_group(w, self.slots, group),
         }
     }

@@ -1,11 +1,11 @@
 //! Garbling from a pseudorandom function alone (Gueron, Lindell, Nof, Pinkas, CCS 2015): 16 bytes
 //! per XOR gate, 32 bytes and 4 bits per AND gate.
 //!
-//! `F_k(g, side, tag) = AES_k(LE64(256 g + 16 side + tag) || LE64(nonce))`, where the key is a
-//! whole label, `side` is 0 for the first operand and 1 for the second, and the tag consists of
+//! `F_k(g, side, tag) = AES_k(LE64(256 g + 16 side + tag) || LE64(nonce))`, where the key `k` is a
+//! whole label, `side` is 0 for the first operand and 1 for the second, and `tag` consists of
 //! colours. The paper has neither the side nor the nonce. Without the side, the terms of a gate
-//! that reads the same wire twice would cancel. The nonce prevents that one key search attacks many
-//! sessions at once.
+//! that reads the same wire twice would cancel. Because of the nonce, an attacker needs a separate
+//! key search for each session.
 //!
 //! The kernels compute all values by colour, and assign them to values of wires at the end. So no
 //! step depends on a permute bit.
@@ -120,7 +120,8 @@ impl Kernel for PrfGarble<'_> {
         w.store_pairs([t1, t2], table);
         self.tables.keep(AND_BYTES, live, width);
 
-        // The colour of the output in each row, masked with the bit that is cut off the row's key.
+        // For each row, the trailer has the colour of the output label. It is masked with the bit
+        // of the row's key that is not used in the ciphertext.
         let (pa, pb) = (w.colours(pa), w.colours(pb));
         let mut bits = 0;
         for (row, x) in rows.into_iter().enumerate() {

@@ -56,8 +56,8 @@ impl<'a> TableWriter<'a> {
         self.pending |= (bits & ((1 << count) - 1)) << self.pending_bits;
         self.pending_bits += count;
         if let Some((word, _)) = self.trailer.split_first_chunk_mut() {
-            // The bits above the pending ones are zero. Later calls overwrite the bytes that they
-            // fill.
+            // This writes eight bytes, in which the bits above the pending ones are zero. Later
+            // calls overwrite these zeros.
             *word = self.pending.to_le_bytes();
             let whole = self.pending_bits / 8;
             self.trailer = &mut std::mem::take(&mut self.trailer)[whole as usize..];
@@ -119,7 +119,7 @@ impl<'a> TableReader<'a> {
         if self.pending_bits < count
             && let Some((word, _)) = self.trailer.split_first_chunk()
         {
-            // Refill with as many whole bytes as fit.
+            // Refills the pending bits with as many whole bytes as fit.
             let whole = (63 - self.pending_bits) / 8;
             let word = u64::from_le_bytes(*word) & ((1 << (8 * whole)) - 1);
             self.pending |= word << self.pending_bits;

@@ -1,5 +1,5 @@
-//! Tests of the bytes on the wire: they must not depend on the back end or the limit, and must not
-//! change between versions.
+//! Tests of the bytes on the wire. The bytes must not depend on the back end or on the maximum
+//! chunk length, and must not change between versions.
 
 use std::sync::Arc;
 

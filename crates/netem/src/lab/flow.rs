@@ -76,11 +76,11 @@ mod tests {
         let udp = packet(20, 17, [1, 2]);
         assert!(is_udp(&udp));
         assert!(!is_udp(&packet(20, 6, [1, 2])));
-        // Fragments count as well, although the later ones have no ports.
+        // A fragment is a UDP packet too, although only the first one has ports.
         let mut later = udp.clone();
         later[7] = 1;
         assert!(is_udp(&later[..20]));
-        // Neither a packet that is not IPv4 nor a truncated header counts.
+        // `is_udp` rejects packets that are not IPv4, and truncated headers.
         let mut other = udp.clone();
         other[0] = 0x65;
         assert!(!is_udp(&other));

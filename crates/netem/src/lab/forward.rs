@@ -115,7 +115,7 @@ pub(super) fn lock(published: &Mutex<Published>) -> MutexGuard<'_, Published> {
     published.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes a packet to the kernel of a side.
+/// Writes a packet to the TUN device of a side, so that the kernel delivers it there.
 fn hand_over(tun: &OwnedFd, packet: &[u8]) -> Result<(), Errno> {
     match write(tun, packet) {
         // The kernel rejects data that is not an IP packet, and IPv6 packets where IPv6 is
@@ -168,7 +168,7 @@ impl Running {
 
     /// Returns the time since the first packet, in nanoseconds.
     fn now(&self) -> u64 {
-        // Saturates after 584 years.
+        // The cast is exact for the first 584 years.
         (self.origin).map_or(0, |origin| origin.elapsed().as_nanos() as u64)
     }
 
@@ -241,7 +241,8 @@ impl Running {
             None => None,
             Some(due) => {
                 let left = due.saturating_sub(self.now());
-                // The kernel may end a sleep late by a thousandth of its length.
+                // The kernel may end a sleep late by a thousandth of its length, so the sleep is
+                // shortened by twice as much.
                 let left = left - left / 500;
                 Some(if bulk {
                     left.max(MIN_BULK_SLEEP_NS)
@@ -301,8 +302,8 @@ mod tests {
             .set_read_timeout(Some(Duration::from_secs(20)))
             .unwrap();
         assert_eq!(sockets[1].recv(&mut buffer).unwrap(), 5);
-        // TCP passes both ways. The UDP packets were sent before, so they would have arrived by
-        // now.
+        // TCP passes both ways. The UDP packets were sent before the TCP data, so they would have
+        // arrived by now if they had not been blocked.
         let listener = lab.listen(Side::A, 0).unwrap();
         let address: SocketAddr = listener.local_addr().unwrap();
         let mut stream = lab.connect(Side::B, address).unwrap();

@@ -1,7 +1,7 @@
 //! The ICMP message that a router sends when a packet is too large.
 
-/// Bytes of the packet that the message quotes: a header without options and the next eight bytes
-/// (RFC 792).
+/// Number of bytes of the packet that the message quotes: an IPv4 header without options, and the
+/// eight bytes after it (RFC 792).
 const QUOTED_BYTES: usize = 28;
 
 /// Returns the ICMP message "fragmentation needed" with the largest size that passes (RFC 792, RFC
@@ -20,7 +20,7 @@ pub(super) fn too_big(packet: &[u8], largest: u32) -> Option<Vec<u8>> {
     let sum = checksum(&icmp);
     icmp[2..4].copy_from_slice(&sum.to_be_bytes());
 
-    // The length is at most 56 bytes.
+    // The length is at most 56 bytes, so it fits into u16.
     let length = (HEADER + icmp.len()) as u16;
     let mut message = vec![0x45, 0];
     message.extend(length.to_be_bytes());

@@ -78,7 +78,8 @@ impl Side {
 /// this process ends.
 #[derive(Debug)]
 pub struct Lab {
-    // Declared before the ports, because the forwarder must stop before they are closed.
+    // This field is declared before the ports, because fields are dropped in this order and the
+    // forwarder must stop before the ports are closed.
     forwarder: Forwarder,
     ports: [Port; 2],
     spaces: Arc<Spaces>,
@@ -135,7 +136,7 @@ impl Lab {
         unsafe {
             command.pre_exec(move || Ok(spaces.enter(side)?));
         }
-        // Set after `enter`, because entering a user namespace clears the setting.
+        // This is set after `enter`, because entering a user namespace clears the setting.
         end_with_parent(&mut command);
         command
     }

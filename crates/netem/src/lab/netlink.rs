@@ -145,7 +145,8 @@ const HEADER: usize = 16;
 /// Flags of a request that creates an object and fails if it exists.
 const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
 
-/// The route metric for the congestion control, from linux/rtnetlink.h; missing in libc.
+/// The number of the route metric for the congestion control in linux/rtnetlink.h. The crate libc
+/// does not define it.
 const RTAX_CC_ALGO: u16 = 16;
 
 /// Returns an `ifinfomsg` for an interface.

@@ -16,7 +16,7 @@ use super::{LabError, Side};
 use crate::scenario::Scenario;
 
 /// The length of the transmit queue of a TUN device, in packets. TCP hands over a whole window at
-/// once: the default of 500 packets would be a second bottleneck.
+/// once, so the kernel's default of 500 packets would overflow and act as a second bottleneck.
 const READ_QUEUE: u32 = 16_384;
 
 const DEVICE: &str = "wan0";

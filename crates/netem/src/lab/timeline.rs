@@ -20,7 +20,7 @@ impl Timeline {
     /// The length of an interval.
     pub const INTERVAL: Duration = Duration::from_millis(10);
 
-    /// One hour.
+    /// The maximum number of intervals that are recorded: one hour.
     const MAX_SAMPLES: usize = 360_000;
 
     /// Adds the bytes that arrived at this time after the first packet, in the directions up and

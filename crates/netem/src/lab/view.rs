@@ -13,7 +13,8 @@ use crate::model::PathCounters;
 /// Upper bound on the size of the kernel's protocol statistics, in bytes.
 const MAX_STATISTICS_BYTES: usize = 64 << 10;
 
-/// An observer of a path. After the path has stopped, it returns the last state.
+/// An observer of a path. After the path has stopped, the observer returns the last state of the
+/// path.
 #[derive(Debug)]
 pub struct View {
     published: Arc<Mutex<Published>>,

@@ -12,8 +12,8 @@ pub(super) struct Bottleneck<P> {
     limit_bytes: u64,
     waiting: VecDeque<P>,
     waiting_bytes: u64,
-    /// The time at which the last bit of the first waiting packet leaves. `None` if no packet
-    /// waits.
+    /// The time at which the last bit of the first packet in the queue leaves. `None` if the queue
+    /// is empty.
     leaves_at: Option<u64>,
     /// The remainder of the last division for a transmission time, in nanoseconds times bits per
     /// second. It is carried over, because rounding each time would change the rate of a long run.
@@ -132,7 +132,8 @@ mod tests {
         let mut link = Bottleneck::new(12_000_000, 3000);
         link.push(0, vec![0; 1500]).unwrap();
         link.push(0, vec![0; 1500]).unwrap();
-        // Half of the first packet has left; the other half takes twice as long.
+        // At the change of the rate, half of the first packet has left. The other half takes twice
+        // as long as before.
         link.set_rate(500_000, 6_000_000);
         assert_eq!(link.pop().unwrap().0, 1_500_000);
         assert_eq!(link.pop().unwrap().0, 3_500_000);

@@ -90,7 +90,8 @@ mod tests {
         let n = 2_000_000;
         let (lost, length) = count(Loss::new(0.0, Some(chain), Stream::new(5, 0)), n);
         let rate = lost / f64::from(n);
-        // p_enter / (p_enter + p_leave), and 1 / p_leave.
+        // The expected loss rate is p_enter / (p_enter + p_leave), and the expected length of a
+        // burst is 1 / p_leave packets.
         assert!((rate - 0.001 / 0.251).abs() < 0.0004, "{rate}");
         assert!((length - 4.0).abs() < 0.3, "{length}");
     }

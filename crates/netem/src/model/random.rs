@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn is_splitmix64() {
-        // First outputs for state 0 of the reference implementation.
+        // These are the first outputs of the reference implementation for state 0.
         let mut stream = Stream { state: 0 };
         assert_eq!(stream.next(), 0xe220_a839_7b1d_cdaf);
         assert_eq!(stream.next(), 0x6e78_9e6a_a1b9_65f4);

@@ -51,7 +51,7 @@ impl Scenario {
     /// ```
     ///
     /// # Errors
-    /// Returns [`ScenarioError::File`].
+    /// Returns [`ScenarioError::File`] if the text cannot be parsed or a value is invalid.
     pub fn parse(text: &str, name: &str) -> Result<Self, ScenarioError> {
         Self::read(text, name, name)
     }
@@ -166,8 +166,8 @@ impl ScenarioFile {
 impl PathTable {
     /// Returns the configuration of a direction: its own fields, or else those for both directions.
     fn with_defaults(self, both: &Self) -> PathConfig {
-        // The queue is taken as a whole: if a direction sets either field of it, those for both
-        // directions are ignored.
+        // The two queue fields are taken together: if a direction sets either of them, both fields
+        // at the top level are ignored for it.
         let own_queue = self.queue_bytes.is_some() || self.queue_bdp.is_some();
         let queue = if own_queue { &self } else { both };
         let (queue_bytes, queue_bdp) = (queue.queue_bytes, queue.queue_bdp);

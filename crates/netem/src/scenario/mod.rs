@@ -15,7 +15,8 @@ use crate::config_file::ConfigFileError;
 
 pub use presets::{Preset, presets};
 
-/// The minimum size of the default queue of a path, in bytes.
+/// The minimum size of the queue of a path whose configuration does not specify the queue, in
+/// bytes.
 ///
 /// The bandwidth-delay product of a short path is less than one segmentation-offload burst, which
 /// no real interface would drop.
@@ -126,7 +127,7 @@ impl PathConfig {
         let bdp = rate * 1e6 / 8.0 * (2.0 * self.delay_ms / 1e3);
         Some(match (self.queue_bytes, self.queue_bdp) {
             (Some(bytes), _) => bytes,
-            // The cast saturates; validation bounds both factors.
+            // The cast saturates, and `validate` bounds both factors.
             (None, Some(multiple)) => (bdp * multiple).ceil() as u64,
             (None, None) => (bdp.ceil() as u64).max(MIN_DEFAULT_QUEUE_BYTES),
         })
@@ -315,7 +316,7 @@ mod tests {
             rate_mbit,
             ..PathConfig::default()
         };
-        // 1 Gbit/s for 100 ms is 12.5 MB.
+        // The bandwidth-delay product of 1 Gbit/s and 100 ms is 12.5 MB.
         assert_eq!(path(Some(1e3), 50.0).queue_limit_bytes(), Some(12_500_000));
         assert_eq!(path(Some(1e3), 0.01).queue_limit_bytes(), Some(256 << 10));
         assert_eq!(path(None, 50.0).queue_limit_bytes(), None);
@@ -346,7 +347,8 @@ mod tests {
         assert_eq!((scenario.rtt_ms(), scenario.up.delay_ms), (50.0, 25.0));
         let scenario = scenario.with_loss(0.01).with_rate_mbit(10.0);
         assert_eq!(scenario.down.loss, 0.01);
-        // 10 Mbit/s for 50 ms is 62,500 bytes, less than the minimum.
+        // The bandwidth-delay product of 10 Mbit/s and 50 ms is 62,500 bytes, less than the
+        // minimum.
         assert_eq!(scenario.down.queue_limit_bytes(), Some(256 << 10));
         assert!(scenario.validate().is_ok());
         assert!(!scenario.blocks_udp());

@@ -110,12 +110,12 @@ mod tests {
             let scenario = Scenario::named(name).unwrap();
             (scenario.rtt_ms(), scenario.up.rate_mbit, scenario.up.loss)
         };
-        // transputation-2020, sections 6.1 and 6.2.
+        // The expected figures are from transputation-2020, sections 6.1 and 6.2.
         assert_eq!(path("lan"), (0.5, Some(10_000.0), 0.0));
         assert_eq!(path("eu-us"), (110.0, Some(1000.0), 0.0));
         assert_eq!(path("eu-aus"), (300.0, Some(1000.0), 0.0));
         assert_eq!(path("us-us"), (50.0, Some(1000.0), 0.0));
-        // rebane-2012, table 13, nodes 1 and 2.
+        // The expected figures are from rebane-2012, table 13, nodes 1 and 2.
         assert_eq!(path("rebane-global"), (149.2, Some(48.6), 0.0));
         assert_eq!(path("rebane-europe"), (2.4, Some(48.5), 0.0));
         assert_eq!(path("loopback"), (0.0, None, 0.0));

@@ -5,13 +5,13 @@ use std::fmt::Display;
 use super::{Change, GilbertElliott, PathConfig, Scenario, ScenarioError};
 use crate::config_file::ConfigFileError;
 
-/// Maximum one-way delay, in milliseconds: longer than the round trip to the Moon.
+/// Maximum one-way delay, in milliseconds. Chosen: far more than on any real path.
 const MAX_DELAY_MS: f64 = 60_000.0;
 
-/// Maximum rate, in Mbit/s: far beyond what the emulator sustains.
+/// Maximum rate, in Mbit/s. Chosen: far more than the emulator sustains.
 const MAX_RATE_MBIT: f64 = 400_000.0;
 
-/// Minimum rate, in Mbit/s: a packet of 1,500 bytes takes 12 s.
+/// Minimum rate, in Mbit/s. Chosen: at this rate, a packet of 1,500 bytes takes 12 s.
 const MIN_RATE_MBIT: f64 = 0.001;
 
 /// Maximum size of a queue, in bytes, because the queue is held in memory.

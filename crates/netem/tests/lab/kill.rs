@@ -75,7 +75,7 @@ fn traces() -> BTreeSet<String> {
 #[test]
 fn a_hundred_kills_leave_nothing() {
     let times = 100;
-    // Reports it if labs do not work on this machine.
+    // `bench` reports that the test is skipped if labs do not work on this machine.
     let Some(first) = bench(&scenario("rtt_ms = 1.0")) else {
         return;
     };

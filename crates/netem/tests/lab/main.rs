@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use transpute_netem::{lab::Lab, scenario::Scenario, testing::unless_skipped};
 
-/// A lab, and the lock that keeps tests that measure from running at the same time.
+/// A lab, and a lock. The lock keeps tests with measurements from running at the same time.
 struct Bench {
     lab: Lab,
     _turn: MutexGuard<'static, ()>,

@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_map_gives_the_values_of_rfc_9496() {
-        // RFC 9496, appendix A.3, the first input.
+        // The text and the point are the first test vector of RFC 9496, appendix A.3.
         let text = b"Ristretto is traditionally a short shot of espresso coffee";
         let uniform: [u8; 64] = Sha512::digest(text).into();
         let published = [
@@ -235,7 +235,7 @@ mod tests {
         ];
         let half = (Scalar::ONE + Scalar::ONE).invert();
         for group in [Group::Portable, Group::detect()] {
-            // Twice zero times G, minus twice the mapped point.
+            // The expected point is twice zero times G, minus twice the mapped point.
             let [minus] = group.differences(&[Scalar::ZERO], &[uniform])[..] else {
                 panic!("one point");
             };
@@ -249,8 +249,8 @@ mod tests {
         const COUNT: usize = 18;
         let (half, uniform) = (scalars(5)[4], uniform(COUNT));
         let good = Group::Portable.mapped(&random(COUNT, 4));
-        // The negative of twice the mapped point at the same index, which makes the sum the
-        // identity.
+        // The sent point is the negative of twice the mapped point at the same index, so that their
+        // sum is the identity.
         let minus = Group::Portable.differences(&[Scalar::ZERO; COUNT], &uniform);
         let both = |sent: &[[u8; 32]]| {
             let expected = Group::Portable.sums(&half, sent, &uniform);

@@ -174,7 +174,8 @@ impl BaseSender {
 
         let hash = PointHash::new(binding);
         let uniform: Vec<[u8; 64]> = (0..encodings.len())
-            // The two points of an instance are adjacent.
+            // The two points of an instance are adjacent, so `index ^ 1` is the index of the other
+            // one.
             .map(|index| hash.uniform(index / 2, (index % 2) as u8, &encodings[index ^ 1]))
             .collect();
         let points = Group::detect()

@@ -116,7 +116,7 @@ fn hash_groups<const K: usize>(
 }
 
 /// Returns the low and the high halves of the sums of all products of two groups, in four partial
-/// sums each. Missing groups count as zero.
+/// sums each. A missing group is treated as zero.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,vpclmulqdq")]
 fn products<const K: usize>(

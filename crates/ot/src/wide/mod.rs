@@ -243,7 +243,7 @@ mod tests {
             println!("skipped: no VAES on this machine");
             return;
         };
-        // FIPS 197, appendix A.1.
+        // The key and the round keys are those of FIPS 197, appendix A.1.
         let key = 0x2b7e_1516_28ae_d2a6_abf7_1588_09cf_4f3c_u128.swap_bytes();
         let schedule = Schedule::new(wide, key);
         assert_eq!(

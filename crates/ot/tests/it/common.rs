@@ -80,7 +80,7 @@ pub(crate) struct Sent {
     pub(crate) t: Vec<u128>,
 }
 
-/// Extends the receiver by one segment.
+/// Runs one segment at the receiver. Returns its messages and rows.
 pub(crate) fn send(receiver: &mut CotReceiver, choices: &[u64], n: usize, seed: u64) -> Sent {
     let (mut corrections, mut check, mut t) = (Vec::new(), Vec::new(), Vec::new());
     let segment = receiver.extend(choices, n, &mut TestRng::new(seed), &mut corrections);
@@ -92,7 +92,7 @@ pub(crate) fn send(receiver: &mut CotReceiver, choices: &[u64], n: usize, seed: 
     }
 }
 
-/// Extends the sender by one segment; returns its rows if the check holds.
+/// Runs one segment at the sender. Returns the sender's rows if the check holds.
 pub(crate) fn receive(
     sender: &mut CotSender,
     n: usize,

@@ -59,8 +59,9 @@ fn ready(kind: Extension, delta: u128, seed: u64) -> (CotSender, CotReceiver) {
     (sender, receiver)
 }
 
-/// Extends honestly by `before` segments, then by one in which the choice of `row` is flipped in
-/// some groups. The deviations contain the guesses of these groups' bits of `delta`.
+/// Extends honestly by `before` segments, then by one in which the choice of one row is flipped in
+/// some groups. A deviation has the group, the row, and the receiver's guess of the group's bits of
+/// `delta`.
 fn deviate(
     kind: Extension,
     delta: u128,
@@ -113,7 +114,8 @@ fn ten_thousand_deviations_pass_only_by_guessing() {
             let delta = draw_block(&mut rng);
             let n = 1 + draw(&mut rng, 300);
             let before = draw(&mut rng, 2) as u64;
-            // Mostly one group, which has the best chance to pass, sometimes many.
+            // Most cases deviate in one group, which has the best chance to pass. Some deviate in
+            // many.
             let count = [1, 1, 1, 1, 2, 2, 3, 128 / k][draw(&mut rng, 8)];
             let first = draw(&mut rng, 128 / k);
             let deviations: Vec<_> = (0..count)
@@ -183,7 +185,7 @@ fn a_failed_check_ends_the_sender() {
         let failed = Err(OtError::ColumnCheckFailed);
         let (corrections, check) = (&first.corrections, &first.check);
         assert_eq!(receive(&mut sender, 64, corrections, check), failed);
-        // A correct segment is rejected too.
+        // After a failed check, the sender rejects a correct segment too.
         let (corrections, check) = (&second.corrections, &second.check);
         assert_eq!(receive(&mut sender, 64, corrections, check), failed);
     }

@@ -10,7 +10,8 @@ use transpute_ot::{
     delta_choices,
 };
 
-/// Number of rounds. With many short rounds, other load does not disturb all of them.
+/// Number of measurements, the shortest of which counts. Other load on the machine does not disturb
+/// all of many short measurements.
 const ROUNDS: usize = 301;
 
 /// Returns the shortest time, in which other load disturbed the measurement least.

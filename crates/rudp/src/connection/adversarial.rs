@@ -126,7 +126,8 @@ pub(crate) fn run(script: &[u8]) {
             .expect("sealing works");
         attacker.number += 1 + reader.uint(1).unwrap_or(0) / 64;
         if action & 0xf8 == 0x80 {
-            // Makes the packet fail authentication, and possibly shorter than any valid packet.
+            // Makes the packet fail authentication. Some of these packets also become shorter than
+            // any valid packet.
             packet[HEADER_LEN] ^= 1;
             packet.truncate(usize::from(action & 7) * 8);
         }

@@ -14,8 +14,9 @@ use crate::wire::Reader;
 const MAX_LINGER: Duration = Duration::from_secs(10);
 
 /// The minimum time for which close notices of an error are repeated, unless the peer answers. A
-/// number of probe timeouts would be too short on a short path: a busy machine may stop for many of
-/// them, and its full queue loses the notices.
+/// multiple of the probe timeout could be too short on a path with a short round-trip time: a
+/// process on a busy machine may be suspended for many probe timeouts, and its full receive buffer
+/// drops the notices.
 const MIN_NOTICE_TIME: Duration = Duration::from_secs(2);
 
 /// The maximum interval between close notices of an error.

@@ -224,7 +224,7 @@ impl RudpConnection {
         reading: &mut Reading,
     ) -> Result<(), Violation> {
         if self.detects_loss() && header.offset > self.recv.contiguous() {
-            // The data before this offset were lost or reordered.
+            // A packet with earlier data was lost or reordered.
             let (arrived, sent) = (self.counters.received_data_packets, reading.number + 1);
             self.close_for_loss(now, arrived, sent);
             return Ok(());

@@ -315,7 +315,7 @@ impl RudpConnection {
             self.advertised = self.advertised.max(limit);
         }
         let len = handshake.put_train(now, out, &mut frames)?;
-        // Handshake datagrams have 1,200 bytes.
+        // The cast is lossless, because handshake datagrams have 1,200 bytes.
         self.trains.on_packet_sent(now, len as u16);
         self.counters.probe_packets += 1;
         Some(len)

@@ -15,8 +15,8 @@ use crate::seal::{HEADER_LEN, PACKET_NUMBER_END, PACKET_OVERHEAD, TAG_LEN};
 use crate::sent::{Contents, SentPacket};
 use crate::stats::SendLimit;
 
-/// The maximum of the sum of bytes in flight and bytes acknowledged, while the initial rate may be
-/// too high or too low (`unproven`). Chosen.
+/// While the initial rate may be too high or too low (`unproven`), the bytes in flight are limited
+/// to this number plus the bytes delivered so far. Chosen.
 const UNPROVEN_FLIGHT: u64 = 4 << 20;
 
 /// The size of a close frame, in bytes.
@@ -123,13 +123,13 @@ impl RudpConnection {
     pub fn on_refused(&mut self, size: usize, fits: Option<u16>) {
         if size <= usize::from(MIN_DATAGRAM) {
             // After the handshake the error may be about another datagram or be temporary, so this
-            // datagram counts as lost.
+            // datagram is treated as lost.
             if !self.established {
                 self.fail(ClosedReason::PathTooNarrow);
             }
             return;
         }
-        // Datagrams have less than 2^16 bytes.
+        // `try_from` does not fail, because datagrams have less than 2^16 bytes.
         self.mtu
             .on_refused(u16::try_from(size).unwrap_or(u16::MAX), fits);
     }
@@ -318,7 +318,7 @@ impl RudpConnection {
         self.has_payload() && self.may_send(now)
     }
 
-    /// Returns whether there is data or parity to send, for which rate and window must leave room.
+    /// Returns whether there is data or parity that waits for the rate and the window.
     pub(super) fn has_payload(&self) -> bool {
         self.redundancy.has_symbol()
             || self.send.has_lost()
@@ -351,7 +351,7 @@ impl RudpConnection {
         self.sent.on_sent(SentPacket {
             number,
             at: now,
-            // Datagrams have less than 2^16 bytes.
+            // The cast is lossless, because datagrams have less than 2^16 bytes.
             size: size as u16,
             wire,
             state,

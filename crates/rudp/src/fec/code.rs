@@ -13,7 +13,8 @@ use super::field::{add_product, inverse, product};
 /// of ones: the first parity symbol is the exclusive or of the symbols. The factors do not depend
 /// on the size of the block.
 ///
-/// x and y differ if `parity + symbol < 255`. [`MAX_SYMBOLS`](super::MAX_SYMBOLS) guarantees that.
+/// The inverse of x + y exists if x and y differ, which is the case if `parity + symbol < 255`.
+/// [`MAX_SYMBOLS`](super::MAX_SYMBOLS) guarantees that.
 pub(super) fn coefficient(parity: usize, symbol: usize) -> u8 {
     let (x, first, y) = (0xff ^ parity as u8, 0xff, symbol as u8);
     product(first ^ y, inverse(x ^ y))
@@ -21,10 +22,11 @@ pub(super) fn coefficient(parity: usize, symbol: usize) -> u8 {
 
 /// Recovers missing symbols.
 ///
-/// `missing` contains the indices of the missing symbols, and `parity` those of as many received
-/// parity symbols. `sides` contains these parity symbols after the products of all received symbols
-/// were subtracted. Returns the missing symbols in the order of `missing`. Returns `None` if
-/// `missing` is empty or the equations have no unique solution.
+/// `missing` contains the indices of the missing symbols. `parity` contains the indices of the same
+/// number of received parity symbols. `sides` contains these parity symbols, minus the products of
+/// all received symbols: the right-hand sides of the equations. Returns the missing symbols in the
+/// order of `missing`. Returns `None` if `missing` is empty or the equations have no unique
+/// solution.
 pub(super) fn solve(
     missing: &[usize],
     parity: &[usize],

@@ -62,7 +62,7 @@ impl BlockEncoder {
         }
         let stride = symbol_len(self.max_segment);
         let end = (self.count + 1) * stride;
-        // Segments have at most 9,000 bytes.
+        // The cast is lossless, because segments have at most 9,000 bytes.
         self.symbols
             .extend_from_slice(&(segment.len() as u16).to_be_bytes());
         self.symbols.extend_from_slice(segment);

@@ -58,8 +58,9 @@ const PRIOR_PACKETS: f64 = 5_000.0;
 /// The loss of the prior, as a share of packets. Chosen: one packet in 10,000.
 const PRIOR_LOSS: f64 = 1e-4;
 
-/// Factor by which the prior's weight falls with its loss: the weight is divided by one plus this
-/// times the loss. Chosen: a prior of 1 % weighs half as much as one of zero.
+/// The factor that determines how fast the weight of a prior falls with its loss: the weight is
+/// divided by one plus this constant times the loss. Chosen: a prior with a loss of 1 % weighs half
+/// as much as one without loss.
 const PRIOR_DISTRUST: f64 = 100.0;
 
 /// The maximum loss that an estimate returns, as a share of packets. Chosen: `tail` computes
@@ -232,7 +233,8 @@ fn tail(n: usize, loss: f64, max: usize) -> f64 {
         term *= (n - k) as f64 / (k + 1) as f64 * loss / (1.0 - loss);
         sum += term;
     }
-    // The rounding error is far below the probabilities that are compared.
+    // The rounding error of the sum is far below the target probabilities with which the caller
+    // compares the result.
     (1.0 - sum).max(0.0)
 }
 

@@ -43,7 +43,7 @@ const MAX_NETWORKS: usize = 1024;
 /// The limits of a listener for connectors that are not authenticated yet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct AcceptLimits {
-    /// The maximum number of connectors whose first messages are incomplete. Each takes up to 16
+    /// The maximum number of connectors whose first messages are incomplete. Each takes up to 18
     /// KiB of memory. Default: 256.
     pub half_open: usize,
     /// The maximum number of handshakes in progress. At this number, no new handshake starts. From

@@ -73,7 +73,7 @@ impl Attacker {
                 datagram
             }
             4 => {
-                // Retry and version negotiation packets with the correct IDs.
+                // Creates Retry and version negotiation packets with the correct IDs.
                 let answered = packet::Header {
                     kind: Kind::Initial,
                     to: self.first,
@@ -240,8 +240,8 @@ pub(crate) fn run(script: &[u8]) -> bool {
         number: 0,
         recorded: Vec::new(),
     };
-    // Bytes from the connector's address to the listener, bytes back, and bytes that the connector
-    // sent.
+    // Three numbers of bytes: sent from the connector's address to the listener, sent back by the
+    // listener, and sent by the connector itself.
     let (mut sent_bytes, mut received_bytes, mut own_bytes) = (0, 0, 0);
     while !reader.is_empty() {
         let action = reader.u8().unwrap_or(0);

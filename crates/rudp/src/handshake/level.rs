@@ -13,8 +13,8 @@ use crate::frame::put_seen;
 use crate::seal::nonce;
 use crate::{EndpointSide, Time};
 
-/// The salt of the initial keys, which is public and specific to this version (RFC 9001, section
-/// 5.2).
+/// The salt from which the initial keys are derived. It is public and specific to this version (RFC
+/// 9001, section 5.2).
 const INITIAL_SALT: &[u8] = b"transpute rudp 3 initial";
 
 /// The maximum number of packets whose sending times are kept to measure the round-trip time.
@@ -122,7 +122,7 @@ impl Level {
             ..
         } = sealed;
         let length = (self.keys.remote).open(number.into(), associated, body)?;
-        // The peer does not keep the sending times of train packets.
+        // Train packets are not acknowledged, because the peer does not keep their sending times.
         let is_timed = header.kind != Kind::Train;
         if is_timed && self.newest.is_none_or(|(newest, _)| number > newest) {
             self.newest = Some((number, now));

@@ -135,7 +135,7 @@ pub(crate) struct Handshake {
     validated: bool,
     received_bytes: u64,
     sent_bytes: u64,
-    /// The part of `sent_bytes` that were packets of a train.
+    /// The part of `sent_bytes` that belongs to packets of a train.
     train_bytes: u64,
     give_up_at: Time,
     /// A report that arrived before the handshake was complete.
@@ -398,8 +398,9 @@ impl Handshake {
                     true
                 }
                 (Ok(Frame::Close(code)), Kind::Initial | Kind::Handshake) => {
-                    // A listener that rejects the first messages has no handshake keys for its
-                    // close.
+                    // A listener that rejects the first messages has no handshake keys. So a
+                    // connector accepts a close under initial keys until it has handshake keys
+                    // itself.
                     let is_first = self.side == EndpointSide::Connector && self.handshake.is_none();
                     if is_protected || is_first {
                         events.push(SetUpEvent::Close(code));
@@ -540,7 +541,8 @@ impl Handshake {
         };
         let is_ours = parameters.first == self.first && parameters.connector == connector;
         // A listener whose load changes may answer one copy of the first messages with a Retry
-        // packet and accept the next.
+        // packet and accept the next copy. So `parameters.retried` may be false although this end
+        // received a Retry packet.
         let is_theirs = self.side == EndpointSide::Listener
             || (parameters.listener == listener && (!parameters.retried || self.retried));
         if !is_ours || !is_theirs {

@@ -40,7 +40,7 @@ const SEALED_HEADER: usize = PREFIX + 6;
 /// The maximum length of a token, in bytes.
 pub(crate) const MAX_TOKEN: usize = 64;
 
-/// The maximum number of versions in a list.
+/// The maximum number of versions in a version negotiation packet.
 pub(crate) const MAX_VERSIONS: usize = 8;
 
 /// An ID of a connection during the handshake, chosen at random by its receiver.
@@ -165,9 +165,9 @@ pub(crate) fn split(datagram: &mut [u8]) -> Option<(Sealed<'_>, &mut [u8])> {
 /// The fixed header fields of the packets that one end sends.
 #[derive(Clone, Debug)]
 pub(crate) struct PacketTemplate {
-    /// The receiver of initial packets.
+    /// The receiver's ID in initial packets.
     pub(crate) to_first: Id,
-    /// The receiver of packets under the handshake keys.
+    /// The receiver's ID in packets under the handshake keys.
     pub(crate) to: Id,
     pub(crate) from: Id,
     /// The token from a Retry packet, which the connector's initial packets contain.
@@ -202,10 +202,10 @@ impl PacketTemplate {
         out.extend_from_slice(to);
         out.extend_from_slice(&self.from);
         put_uint(out, number.into(), 4);
-        // A packet is no longer than a datagram.
+        // The length fits into two bytes, because a packet is no longer than a datagram.
         put_uint(out, (frames.len() + TAG_BYTES) as u64, 2);
         if kind == Kind::Initial {
-            // Tokens have at most 64 bytes.
+            // The cast is lossless, because tokens have at most 64 bytes.
             out.push(self.token.len() as u8);
             out.extend_from_slice(&self.token);
         }
@@ -221,7 +221,7 @@ impl PacketTemplate {
 /// Returns a Retry packet, which asks the connector to prove its address with this token.
 pub(crate) fn retry(asked: &Header, token: &[u8]) -> Vec<u8> {
     let mut packet = answer(RETRY, VERSION, asked);
-    // Tokens have at most 64 bytes.
+    // The cast is lossless, because tokens have at most 64 bytes.
     packet.push(token.len() as u8);
     packet.extend_from_slice(token);
     packet

@@ -9,8 +9,8 @@
 //! | 6 | flow-control limit of the stream to the sender of the parameters | both |
 //! | 1, then each 1 | number of versions, versions that the sender supports | both |
 //!
-//! They repeat fields of unprotected packets, so that a change by an attacker on the path is
-//! detected (RFC 9000, section 7.3; RFC 9368).
+//! The parameters repeat fields of unprotected packets, so that a change by an attacker on the path
+//! is detected (RFC 9000, section 7.3; RFC 9368).
 
 use super::packet::{Id, MAX_VERSIONS, VERSION};
 use crate::{EndpointSide, wire::Reader, wire::put_uint};
@@ -42,8 +42,8 @@ impl Parameters {
         bytes
     }
 
-    /// Parses the transport parameters that the end of this side has sent. Returns `None` if they
-    /// are malformed, or if their list of versions does not contain this version.
+    /// Parses transport parameters that the end on side `side` has sent. Returns `None` if they are
+    /// malformed, or if their list of versions does not contain this version.
     pub(crate) fn decode(bytes: &[u8], side: EndpointSide) -> Option<Self> {
         let mut reader = Reader(bytes);
         let id = |reader: &mut Reader<'_>| Id::try_from(reader.take(8).ok()?).ok();

@@ -175,7 +175,7 @@ impl PlaintextTls {
             EndpointSide::Connector => std::mem::take(&mut self.message),
             EndpointSide::Listener => Vec::new(),
         };
-        // A handshake completes only once.
+        // `set` cannot fail, because a handshake completes only once.
         let _ = self.agreed.set(PlaintextAgreement {
             protocol: self.protocol.clone(),
             message,
@@ -281,7 +281,7 @@ fn put_message(out: &mut Vec<u8>, message: Message, fields: &[&[u8]]) {
 }
 
 fn field(reader: &mut Reader<'_>) -> Result<Vec<u8>, Alert> {
-    // Two bytes fit.
+    // A two-byte length fits into usize.
     let length = reader.uint(2).map_err(|_| Alert::DECODE_ERROR)? as usize;
     let field = reader.take(length).map_err(|_| Alert::DECODE_ERROR)?;
     Ok(field.to_vec())

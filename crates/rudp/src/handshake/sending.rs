@@ -98,7 +98,7 @@ impl Handshake {
             EndpointSide::Connector => (&mut self.initial, Kind::Train),
             EndpointSide::Listener => (self.handshake.as_mut()?, Kind::Handshake),
         };
-        // This is the overhead of a packet without a token.
+        // Train packets have no token, so their overhead is that of a handshake packet.
         let overhead = self.template.overhead(Space::Handshake);
         put_padding(
             frames,

@@ -77,8 +77,8 @@ pub type BeginTls<'a> = dyn FnMut(&[u8]) -> Option<Box<dyn Tls>> + 'a;
 /// One end of a TLS 1.3 handshake with the extension of QUIC for transport parameters (RFC 9001,
 /// section 8.2).
 pub trait Tls: Send {
-    /// Appends handshake messages of the current level to `out`. Returns the handshake keys once,
-    /// when they become available: messages written after that belong to the handshake level.
+    /// Appends handshake messages of the current level to `out`. When the handshake keys become
+    /// available, returns them once: later messages belong to the handshake level.
     fn write(&mut self, out: &mut Vec<u8>) -> Option<HandshakeKeys>;
 
     /// Reads the next bytes of the peer's messages. The caller passes each byte once and in order.

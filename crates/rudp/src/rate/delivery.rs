@@ -100,7 +100,8 @@ impl DeliverySampler {
     #[must_use]
     pub fn on_sent(&mut self, now: Time, bytes: u64, in_flight: u64) -> SentState {
         if in_flight == 0 {
-            // The time without packets in flight does not count for the rate.
+            // The sampled time starts now, because it must not include the time without packets in
+            // flight.
             self.first_sent_at = now;
             self.first_sent = self.sent;
             self.delivered_at = now;

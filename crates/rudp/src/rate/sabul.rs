@@ -12,32 +12,33 @@ use std::time::Duration;
 use super::{ControllerSettings, Feedback, RateController, Snapshot, bytes_in, rate_of, scale};
 use crate::Time;
 
-/// The interval of the rate control.
+/// The interval between increases of the rate, which UDT calls SYN.
 const SYN: Duration = Duration::from_millis(10);
 
 /// The round-trip time that is assumed before the first sample.
 const INITIAL_RTT: Duration = Duration::from_millis(100);
 
-/// The factor by which the packet period grows at a decrease.
+/// The factor by which a decrease of the rate multiplies the time between packets.
 const DECREASE: f64 = 1.125;
 
 /// The maximum number of decreases in an epoch after the first.
 const MAX_EXTRA_DECREASES: u32 = 5;
 
-/// The minimum increase, in packets per SYN.
+/// The minimum increase of the rate, in packets per [`SYN`].
 const MIN_INCREASE: f64 = 0.01;
 
 /// The initial window, in packets.
 const INITIAL_WINDOW: u64 = 16;
 
-/// The maximum number of increases that are made up for after a silence.
+/// The maximum number of increases that are applied at once after a silence, one for each interval
+/// of the silence.
 const MAX_INCREASES: u64 = 100;
 
 /// The DAIMD rate control of UDT.
 ///
-/// The capacity of the link comes with [`Feedback::link_capacity`], or from a seed. Without either,
-/// the maximum arrival rate is used. A seed does not shorten the slow start, as the protocol does
-/// not provide for that.
+/// The controller takes the capacity of the link from [`Feedback::link_capacity`] or from a seed.
+/// Without either, it uses the maximum arrival rate. A seed does not shorten the slow start,
+/// because the protocol does not provide for that.
 #[derive(Clone, Debug)]
 pub struct Sabul {
     packet: u64,
@@ -116,7 +117,8 @@ impl Sabul {
         self.period = period.clamp(1000.0, SYN.as_nanos() as f64 * 100.0);
     }
 
-    /// Returns the increase, in packets per SYN. The spare capacity is rounded down to its decade.
+    /// Returns the increase of the rate, in packets per [`SYN`]. The spare capacity is rounded down
+    /// to a power of ten.
     fn increase(&self) -> f64 {
         let rate = self.rate();
         let mut spare = self.capacity.saturating_sub(rate);
@@ -126,7 +128,8 @@ impl Sabul {
         if spare < self.packet {
             return MIN_INCREASE;
         }
-        // Multiplication is exact, while logarithms differ between machines in the last digit.
+        // The loop multiplies instead of taking a logarithm, whose last digit differs between
+        // machines.
         let mut decade = 1.0;
         while decade < spare as f64 * 8.0 {
             decade *= 10.0;

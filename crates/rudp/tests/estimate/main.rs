@@ -239,7 +239,8 @@ fn through(service: u64, sends: &[u64]) -> impl Iterator<Item = (u64, u64)> {
 
 #[test]
 fn a_train_with_a_slow_section_is_measured_by_its_fast_ones() {
-    // A service time of 12 us is 1 Gbit/s. In the middle the sender has half of a processor.
+    // A service time of 12 us is 1 Gbit/s. For the packets in the range `slow`, the sender has only
+    // half of a processor.
     for (slow, pause) in [(16..68, 25_000), (0..90, 24_000), (60..128, 40_000)] {
         let mut at = 0;
         let sends: Vec<u64> = (0..TRAIN)
@@ -271,8 +272,8 @@ fn a_pause_near_one_end_of_a_train_does_not_lower_the_estimate() {
 
 #[test]
 fn faster_arrivals_after_pauses_on_the_path_are_not_taken_as_the_rate() {
-    // As above, but a hop on the path is suspended for 250 of every 400 us. Then it forwards the
-    // held packets four times as fast.
+    // As in the test above, but a hop on the path is suspended for 250 of every 400 us. After each
+    // suspension, it forwards the held packets four times as fast.
     for phase in [0, 100_000, 200_000, 300_000] {
         let mut at = 0;
         let sends: Vec<u64> = (0..TRAIN)
@@ -334,8 +335,8 @@ fn overflow_losses_are_distinguished_from_random_losses() {
                     let (before, received) = receiver.before_overflow();
                     let case =
                         format!("{rate} Mbit/s, {queue} B, {loss}, {seed}: {received}/{before}");
-                    // The bytes that leave the queue while the train arrives, in a quarter of a
-                    // millisecond, count as well.
+                    // The estimate includes the bytes that leave the queue while the train arrives,
+                    // which takes a quarter of a millisecond.
                     let max = queue as f64 + rate * MBIT * 0.3e-3;
                     let bytes = (before as u64 * BYTES) as f64;
                     assert!((0.6 * queue as f64..1.4 * max).contains(&bytes), "{case}");

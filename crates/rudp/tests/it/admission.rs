@@ -12,13 +12,14 @@ use crate::sim::address;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// First bytes of handshake packets.
+/// The first byte of a handshake packet, by type.
 const INITIAL: u8 = 0x30;
 const HANDSHAKE: u8 = 0x31;
 const RETRY: u8 = 0x32;
 const VERSIONS: u8 = 0x33;
 
-/// Limits without room for half-open connectors, so that every connector needs a token.
+/// Limits of a listener without room for half-open connectors, so that every connector needs a
+/// token.
 const BUSY: AcceptLimits = AcceptLimits {
     half_open: 0,
     handshakes: 128,
@@ -81,7 +82,8 @@ fn an_unvalidated_address_gets_at_most_three_times_the_bytes_it_sent() {
                 if repeats == 1 {
                     continue;
                 }
-                // The first packet is repeated for a while.
+                // In the first second, the attacker also repeats its first packet at every timeout
+                // of the listener.
                 if now < Time::ZERO + 1000 * MS
                     && let Some(packet) = packets[..count].first()
                 {
@@ -185,7 +187,8 @@ fn tokens_of_other_connectors_are_rejected() {
     assert_eq!(sessions(address(9), now, &|_| {}), (0, 2));
     let elsewhere = SocketAddr::from(([192, 0, 2, 9], 1));
     assert_eq!(sessions(elsewhere, now, &|_| {}), (0, 2));
-    // Flips a bit of the token, and of either ID.
+    // Two of the offsets are in the token, and one is in each of the two IDs. A token with a
+    // flipped bit, or with another ID, is not valid.
     for at in [25, 50, 2, 17] {
         let flip = |message: &mut Vec<u8>| message[at] ^= 1;
         assert_eq!(sessions(address(1), now, &flip), (0, 2), "{at}");
@@ -327,7 +330,7 @@ fn flood(limits: AcceptLimits, max_sessions: u64) {
     let pool: Vec<_> = (0..200).map(|seed| first_packets(seed, &quiet)).collect();
     let connector = connect(RudpConfig::default(), Time::ZERO, true, 12_345);
     let mut link = Link::of(connector, listener(limits));
-    // A legitimate connector starts in the middle.
+    // A legitimate connector starts in the middle of the flood.
     let mut legitimate = None;
     let (mut received, mut sent_back) = (0, 0);
     for ms in 0..SECONDS * 1000 {
@@ -368,7 +371,8 @@ fn flood(limits: AcceptLimits, max_sessions: u64) {
     let established = link.seen[0]
         .established
         .expect("expected the legitimate connector to be established");
-    // One more round trip than usual, and one or two lost copies.
+    // The Retry packet costs one more round trip than usual, and one or two copies of the first
+    // flight are lost, which are 5 ms apart.
     let took = established.since(legitimate.unwrap());
     assert!(took <= 2 * RTT + 10 * MS, "{took:?}");
     let is_legitimate =
@@ -404,7 +408,7 @@ fn signatures_per_network_are_limited() {
     };
     let mut server = listener(limits);
     for number in 0..60 {
-        // There are two networks of 24 bits.
+        // The connectors are in two networks, each with a prefix of 24 bits.
         let network = 2 + number % 2;
         let source = SocketAddr::from(([192, 0, network as u8, number as u8], 1));
         let quiet = RudpConfig {

@@ -126,7 +126,7 @@ fn send_forgeries(count: u64) {
                 datagram[5..11].copy_from_slice(&number.to_le_bytes()[..6]);
             }
         }
-        // From the address of the peer or another one.
+        // The datagram comes from the address of the peer or from another one.
         let (end, peer) = match random(5) % 2 {
             0 => (&mut pair.connector, address(2)),
             _ => (&mut pair.listener, address(1)),
@@ -186,7 +186,8 @@ fn a_missing_peer_is_reported_with_a_typed_error() {
         Some(RudpEvent::Closed(Some(reason)))
     );
     assert_eq!(connector.closed_reason(), Some(reason));
-    // Two packets at 0, 5, 10, 343, 1009, 2009, 3009 and 4009 ms, and a train of 32.
+    // The connector sends two packets at each of 0, 5, 10, 343, 1009, 2009, 3009 and 4009 ms, and a
+    // train of 32 packets.
     assert_eq!(packets, 2 * 8 + 32);
     assert_eq!(now, Time::ZERO + Duration::from_secs(5));
 }

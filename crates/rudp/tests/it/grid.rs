@@ -73,8 +73,9 @@ fn check(sizes: &[u64], rtts: &[f64], losses: &[f64], queues: &[f64], prior: boo
         for &loss in losses {
             for &bytes in sizes {
                 for &queue in queues {
-                    // Without a probe the rate is known a round trip after the first flight, and
-                    // the loss perhaps one later.
+                    // Without a prior and a probe, the sender learns the rate one round trip after
+                    // the first flight, and the loss perhaps one round trip later. `round` is a
+                    // round trip as a share of the physical limit.
                     let round = rtt / 1000.0 / limit(rtt, bytes);
                     let bar = match (prior, loss >= 0.01) {
                         (true, false) => 1.2,
@@ -140,8 +141,8 @@ fn without_a_probe_the_first_flight_shows_the_rate() {
     );
 }
 
-/// Garbled tables are sent in this direction: the evaluator connects, and the garbler answers its
-/// first bytes.
+/// The listener sends the data, as a listening garbler does: the evaluator connects, and the
+/// garbler answers its first bytes with tables.
 #[test]
 fn the_listener_starts_at_the_rate_of_the_path() {
     for rtt_ms in [110.0, 300.0] {
@@ -151,7 +152,8 @@ fn the_listener_starts_at_the_rate_of_the_path() {
         outcome.assert_complete("from the listener");
         assert_eq!(outcome.connector.read, setup.down_bytes);
         let seconds = outcome.connector.last_read_at.since(Time::ZERO);
-        // The first byte arrives after two round trips.
+        // The first byte arrives after two round trips. Half a round trip of them is part of
+        // `limit`.
         let ratio = seconds.as_secs_f64() / (1.5 * rtt_ms / 1000.0 + limit(rtt_ms, 36_000_000));
         assert!(ratio < 1.08, "{rtt_ms} ms: {ratio}");
     }

@@ -113,7 +113,8 @@ impl Link {
             let arrival = self.flying.front().map(|(at, _)| *at);
             let next = timeouts.into_iter().chain([arrival]).flatten().min();
             match next {
-                // Timers that are due now were handled: what they allow is sent at the next tick.
+                // Timers that are due now were handled above. The datagrams that they allow are
+                // sent at the next tick.
                 Some(next) if next < until => {
                     self.now = next.max(self.now + Duration::from_micros(1));
                 }

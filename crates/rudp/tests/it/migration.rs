@@ -88,7 +88,7 @@ fn a_connection_migrates_at_most_once_per_second() {
         link.source = address(10 + turn % 2);
         exchange(&mut link, 5, &mut |_| true);
     }
-    // The loop takes five seconds.
+    // The loop took five seconds, so it allows at most six migrations, one per second.
     let migrations = link.accepted().stats().migrations;
     assert!((2..=6).contains(&migrations), "{migrations}");
     exchange(&mut link, 100, &mut |_| true);

@@ -50,7 +50,7 @@ pub(crate) struct Setup {
     /// Suspensions of the processes.
     pub(crate) sleep: Option<Sleep>,
     /// The factor by which arrivals at the listener are compressed in the first 2 ms, as if a hop
-    /// on the path had been suspended. A packet then takes 3 us to send.
+    /// on the path had been suspended. If it is set, a packet takes 3 us to send.
     pub(crate) squeeze: Option<u32>,
     /// The limits of the listener for unauthenticated connectors.
     pub(crate) limits: AcceptLimits,
@@ -74,7 +74,8 @@ pub(crate) struct Sleep {
     pub(crate) awake: Duration,
     /// The size of the socket's buffer in bytes. Packets beyond it are lost.
     pub(crate) socket: usize,
-    /// Handles timers before the socket, as a thread does that does not own the socket.
+    /// `true` if the process handles timers before it reads the socket. A program does this if
+    /// another thread owns the socket.
     pub(crate) timers_first: bool,
 }
 

@@ -7,7 +7,7 @@ use transpute_rudp::rate::{Feedback, RateController, Snapshot};
 
 use crate::sim::PACKET;
 
-/// The factor of the window at a loss.
+/// The factor by which a loss multiplies the window.
 const BETA: f64 = 0.7;
 /// The steepness of the growth, in packets per cubic second.
 const C: f64 = 0.4;
@@ -81,7 +81,7 @@ impl RateController for Cubic {
         let k = (self.top * (1.0 - BETA) / C).cbrt();
         let target = (C * (t - k).powi(3) + self.top).clamp(self.window, self.window * 1.5);
         self.window += (target - self.window) / self.window * acked;
-        // The window of Reno.
+        // Grows the window that a Reno flow would have (RFC 9438, section 4.3).
         self.reno += 3.0 * (1.0 - BETA) / (1.0 + BETA) * acked / self.reno;
         self.window = self.window.max(self.reno);
     }

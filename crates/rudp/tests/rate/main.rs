@@ -134,8 +134,8 @@ fn bbr_grows_to_the_rate_from_a_seed_that_is_too_low() {
 
 #[test]
 fn a_start_up_that_overflows_a_short_queue_finds_the_rate() {
-    // The sending rate over a flight that began before the start-up is less than that of the lost
-    // packets.
+    // The controller must not attribute the losses to the sending rate over the whole flight. A
+    // flight that began before the start-up was sent more slowly than the lost packets.
     for factor in [0.5, 0.65, 0.75] {
         for queue in [0.05, 0.17] {
             let config = path(770.0, 170.0, 0.00005, queue);

@@ -178,7 +178,8 @@ pub(crate) struct Sim {
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     count: u64,
     pub(crate) now: Time,
-    /// The capacity of the link that flows are told, as UDT derives it from packet pairs.
+    /// The capacity of the link that the simulator passes to the flows. UDT derives it from packet
+    /// pairs.
     pub(crate) link_capacity: Option<u64>,
 }
 

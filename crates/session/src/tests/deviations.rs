@@ -7,11 +7,11 @@ use transpute_ot::{Extension, OtError};
 use super::{Ends, Pair, Setup, random_inputs};
 use crate::{FrameKind, OtChoice, OutputPolicy, Role, SessionError, session::Core};
 
-/// Transfers of one run, and AND gates with an output each.
+/// Number of transfers of one evaluation, and number of AND gates. Each gate is an output.
 const TRANSFERS: u32 = 64;
 
-/// Returns the circuit for which the attack is the fastest. Every output depends on one input bit
-/// of the evaluator, so bits of delta can be tried one transfer at a time.
+/// Returns the setup in which the attack is easiest. Every output depends on one input bit of the
+/// evaluator, so each transfer can be used to guess other bits of delta.
 fn setup(scheme: Scheme, kind: Extension) -> Setup {
     let gates = (0..TRANSFERS).map(|i| Gate {
         op: Op::And,
@@ -36,10 +36,11 @@ fn run(setup: &Setup, change: fn(&mut [u8])) -> Ends {
     pair.run(&mut |_, frame| vec![frame])
 }
 
-/// Flips the choice of each transfer in two groups of columns. An undetected evaluator learns their
-/// bits of delta.
+/// Flips the choice bit of each transfer in two groups of columns. If the garbler does not detect
+/// it, the evaluator learns the bits of delta in these columns.
 fn flip_two_groups_per_transfer(corrections: &mut [u8]) {
-    // A block of the transfers, and a sacrificed one.
+    // Each group has 32 bytes: one block of 128 transfers, and one block that is sacrificed for the
+    // check.
     let groups = corrections.len() / 32;
     for transfer in 0..TRANSFERS as usize {
         for group in [2 * transfer % groups, (2 * transfer + 1) % groups] {
@@ -50,8 +51,9 @@ fn flip_two_groups_per_transfer(corrections: &mut [u8]) {
 
 fn flip_nothing(_: &mut [u8]) {}
 
-/// The attack of one flipped choice in each of 128 columns. Undetected, the evaluator would learn
-/// all of delta from one run, and with it the garbler's inputs and a forgery of any output.
+/// The attack flips one choice bit in each of the 128 columns. If it succeeded, the evaluator would
+/// learn all of delta in one run. With delta, it could compute the garbler's inputs and forge any
+/// output.
 #[test]
 fn flipped_columns_are_caught_before_anything_is_revealed() {
     for scheme in Scheme::ALL {
@@ -68,19 +70,20 @@ fn flipped_columns_are_caught_before_anything_is_revealed() {
                 let reveals = matches!(frame.kind, FrameKind::OtReply | FrameKind::Decode);
                 assert!(*role == Role::Evaluator || !reveals, "{:?}", frame.kind);
             }
-            // The harness changes nothing else.
+            // The same code without flipped bits must succeed. So the flipped bits cause the error
+            // above.
             let honest = run(&setup, flip_nothing);
             assert!(honest.garbler.is_ok() && honest.evaluator.is_ok());
         }
     }
 }
 
-/// The check also holds back outputs in later segments: labels of the first ones were sent, and no
-/// output of an evaluation with unchecked transfers.
+/// The garbler sends the decoding information of an evaluation only after the check of all its
+/// transfers. The check of the second segment is dropped here.
 #[test]
 fn an_output_is_decoded_only_after_the_check_of_its_transfers() {
     for kind in Extension::ALL {
-        // 200 evaluations have 12,800 transfers in two segments.
+        // 200 evaluations have 12,800 transfers. They need two segments.
         let mut setup = setup(Scheme::HalfGates, kind);
         setup.inputs = random_inputs(&setup.circuit, 200, 6);
         setup.config.batch = 200;
@@ -102,7 +105,8 @@ fn an_output_is_decoded_only_after_the_check_of_its_transfers() {
             vec![frame]
         });
         assert!(checks >= 2 && ends.garbler.is_err());
-        // Evaluations in groups of eight whose transfers are all in the first segment.
+        // The number of evaluations in groups of eight whose transfers are all in the first segment
+        // of 8,064 transfers.
         assert_eq!(decoded, 8064 / 64 / 8 * 8, "{kind}");
     }
 }

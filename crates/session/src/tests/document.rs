@@ -1,7 +1,7 @@
 //! Compares `docs/protocol.md` with the code.
 //!
-//! Every expected number is read from encoded messages or from the enums. So a change of the code
-//! makes these tests fail until the document follows.
+//! The tests derive every expected number from encoded messages or from the enums. So they fail
+//! after a change of the code until the document is changed too.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ fn number_after(text: &str, before: &str) -> u64 {
     (digits.parse()).unwrap_or_else(|_| panic!("no number behind {before:?}: {text}"))
 }
 
-/// Parses a list like "1 version, 2 role" into names by code.
+/// Parses a list like "1 version, 2 role". Returns a map from code to name.
 fn codes(list: &str) -> BTreeMap<u8, String> {
     (list.split([',', ';']))
         .map(|entry| {
@@ -71,7 +71,8 @@ fn version(message: &[u8]) -> u64 {
     u16::from_le_bytes([message[4], message[5]]).into()
 }
 
-/// Checks a table of fields: offsets without gaps, and the length of the message.
+/// Checks that the documented fields of a message have no gaps between them and add up to its
+/// length. Returns the rows of the table.
 fn check_fields(heading: &str, message: &[u8]) -> Vec<Vec<&'static str>> {
     let rows = rows(section(heading));
     let mut end = 0;

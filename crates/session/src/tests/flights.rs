@@ -1,4 +1,4 @@
-//! Tests of the flights and bytes of a cold run on a connection of its own.
+//! Tests of the number of flights and bytes of a cold run on a single-run connection.
 
 use transpute_circuit::{Circuit, InputSplit, generators};
 use transpute_ot::{BaseOt, Extension};
@@ -6,10 +6,9 @@ use transpute_ot::{BaseOt, Extension};
 use super::{Pair, Setup, chain, random_inputs, schemes::half_round_trips};
 use crate::{FrameKind, OtChoice, Role};
 
-/// A run on a new connection, with its expected half round trips until the evaluator has its
-/// output, and the expected number of frames and bytes in each direction. The frames of the run are
-/// counted, from its hello to its end. Their tags, and the frames that open and close the
-/// connection, are not counted.
+/// A run on a new connection, with the expected number of half round trips until the evaluator has
+/// its output. The frames and bytes of each direction are those of the run, from hello to `Finish`.
+/// They exclude run tags and the frames that open and close the connection.
 struct Case {
     circuit: Circuit,
     evaluations: usize,
@@ -54,7 +53,8 @@ fn cases() -> Vec<Case> {
 
 #[test]
 fn a_cold_run_takes_one_round_trip_or_one_and_a_half_and_no_byte_too_many() {
-    // Opening and end of a direction: headers, 92 bytes, and the tag with two counts.
+    // Bytes of the frames that open and close one direction. The opening has a 5-byte header and 92
+    // bytes of payload. The closing frame has a header, a tag and two counts.
     let connection = 5 + 92 + 5 + 12;
     for case in cases() {
         let mut setup = Setup::new(
@@ -102,7 +102,8 @@ fn nobody_waits_for_the_opening_of_the_peer() {
         assert_eq!(first[0].kind, FrameKind::Open);
         assert_eq!(first[1].kind, FrameKind::Hello);
         assert_eq!(first[2].kind, FrameKind::OtSetup);
-        // More than the 1 MiB that every side accepts before it knows the peer.
+        // The garbler sends more than the 1 MiB that every side accepts, although it does not know
+        // the peer's window yet.
         let tables = bytes(FrameKind::Tables);
         assert_eq!(tables > 2 << 20, role == Role::Garbler, "{tables}");
     }

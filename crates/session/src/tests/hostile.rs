@@ -31,7 +31,7 @@ fn setups() -> Vec<Setup> {
     ]
 }
 
-/// Runs with the `target`-th frame replaced by the result of `change`. Returns both ends.
+/// Runs both sides with frame number `target` (from 0) replaced by the result of `change`.
 fn run_with(setup: &Setup, target: usize, change: &dyn Fn(Frame) -> Vec<Frame>) -> Ends {
     let mut count = 0;
     Pair::new(setup, setup).run(&mut |_, frame| {
@@ -51,7 +51,7 @@ fn frame_count(setup: &Setup) -> usize {
     ends.delivered.len()
 }
 
-/// Asserts that no side succeeds.
+/// Asserts that the run fails on both sides.
 fn assert_caught(ends: &Ends, what: &str) {
     for role in [Role::Garbler, Role::Evaluator] {
         assert!(ends.of(role).is_err(), "{what}: the {role} noticed nothing");
@@ -66,7 +66,8 @@ fn every_flipped_bit_is_caught() {
             for place in [0.0, 0.37, 0.99] {
                 let ends = run_with(&setup, target, &|frame| vec![flipped(frame, place)]);
                 let kind = ends.delivered[target].1.kind;
-                // The evaluator has ended when it has sent the last frame.
+                // The evaluator sends the last frame and ends, so only the garbler can detect the
+                // change.
                 if target == frames - 1 {
                     assert!(ends.garbler.is_err());
                     continue;
@@ -84,8 +85,8 @@ fn frames_dropped_doubled_or_swapped_are_caught() {
         let frames = frame_count(&setup);
         for target in 0..frames {
             if target == frames - 1 {
-                // A change of the last frame has no effect, because the receiver has ended. Without
-                // it, the garbler waits.
+                // The evaluator sends the last frame and ends. Without this frame, the garbler
+                // waits until the link closes.
                 let ends = run_with(&setup, target, &|_| vec![]);
                 assert!(ends.garbler.is_err());
                 continue;
@@ -98,15 +99,15 @@ fn frames_dropped_doubled_or_swapped_are_caught() {
                 Role::Garbler => &doubled.evaluator,
                 Role::Evaluator => &doubled.garbler,
             };
-            // A change after the end of the session has no effect. After the evaluator's last
-            // frame, it does not receive the garbler's error.
+            // A second `Finish` may arrive after the receiver's run has ended. It has no effect
+            // then.
             assert!(
                 receiver.is_err() || frame.kind == FrameKind::Finish,
                 "doubled {target} {:?}",
                 frame.kind
             );
         }
-        // Swaps each pair of differing neighbours in the garbler's direction.
+        // Swaps each two consecutive frames of the garbler. Swaps of equal frames are not checked.
         for target in 0..frames {
             let (mut count, mut held) = (0, None);
             let mut swapped = false;
@@ -169,7 +170,8 @@ fn frames_behind_the_end_are_refused() {
     }
 }
 
-/// Over an encrypted link, only the output check protects against a garbler's wrong tables.
+/// Over an encrypted link, the transcript does not cover the contents of tables. So only the output
+/// check detects wrong tables.
 #[test]
 fn bad_tables_are_caught_by_the_output_check_and_only_by_it() {
     let tamper = |setup: &Setup| {
@@ -208,7 +210,8 @@ fn tables_beyond_the_agreed_lead_are_refused() {
     let mut ours = Setup::new(&circuit, random_inputs(&circuit, 2, 1));
     ours.config.chunk_len = 512;
     ours.config.table_lead = 2000;
-    // The evaluator's requests never arrive, and the garbler's tables arrive three times.
+    // The evaluator never receives its labels, so it cannot evaluate. It receives each chunk of
+    // tables three times, with consecutive numbers.
     let mut number = 0u64;
     let ends = Pair::new(&ours, &ours).run(&mut |_, frame| match frame.kind {
         Kind::OtReply => vec![],
@@ -235,14 +238,15 @@ fn tables_beyond_the_agreed_lead_are_refused() {
     );
 }
 
-/// Chunks that are too short would hardly count towards the window.
+/// The window counts the bytes of waiting chunks. Without a length check, a peer could send any
+/// number of empty chunks.
 #[test]
 fn chunks_of_a_wrong_length_are_refused_before_they_can_be_evaluated() {
     let circuit = chain(400);
     let mut setup = Setup::new(&circuit, random_inputs(&circuit, 2, 1));
     setup.config.chunk_len = 512;
     for len in [0, 1, 511, 513] {
-        // No labels arrive.
+        // The evaluator receives no labels, so it evaluates no chunk.
         let ends = Pair::new(&setup, &setup).run(&mut |_, mut frame| match frame.kind {
             Kind::OtReply => vec![],
             Kind::Tables => {
@@ -303,7 +307,7 @@ fn any_frame() -> impl Strategy<Value = Frame> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever is inserted anywhere, no side panics, and no side succeeds with a wrong output.
+    /// Random frames at any position cause neither a panic nor a wrong output.
     #[test]
     fn inserted_frames_do_no_harm(
         which in 0usize..4,

@@ -1,4 +1,4 @@
-//! Tests of a side that expects one run against a side that expects many.
+//! Tests of a single-run connection whose peer has a connection for many runs.
 
 use std::sync::Arc;
 
@@ -12,8 +12,9 @@ use crate::{
     SessionConnection, SessionEvent,
 };
 
-/// Executes a single run against a connection for many. With `serves`, the latter calls after the
-/// peer's call has arrived. Returns the reports of both.
+/// Executes a run between a single-run connection and a connection for many runs. If `serves` is
+/// set, the side for many runs starts the run only after the peer's call has arrived. Returns the
+/// reports of both sides.
 fn run(setup: &Setup, role: Role, config: ConnectionConfig, serves: bool) -> [RunReport; 2] {
     let other = match role {
         Role::Garbler => Role::Evaluator,
@@ -83,7 +84,7 @@ fn run(setup: &Setup, role: Role, config: ConnectionConfig, serves: bool) -> [Ru
 
 #[test]
 fn a_single_run_meets_a_connection_for_many_and_does_its_own_transfers() {
-    // Few transfers, which are direct, and many, for which an extension is planned.
+    // With 2 evaluations, the transfers are direct. With 100, the plan is an extension.
     for evaluations in [2, 100] {
         for base_ot in BaseOt::ALL {
             for ot in [OtChoice::Auto, OtChoice::Extension(Extension::SoftSpoken4)] {
@@ -104,7 +105,8 @@ fn a_single_run_meets_a_connection_for_many_and_does_its_own_transfers() {
                             assert_eq!(reports[0].ot, reports[1].ot);
                             assert_ne!(reports[0].ot, OtPlan::Pool);
                             let (plan, _) = setup.config.plan(8 * evaluations as u64).unwrap();
-                            // A peer that calls first may have started direct transfers.
+                            // If the peer of a garbler calls first, it may have started direct
+                            // transfers.
                             assert!(
                                 reports[0].ot == plan || (!serves && role == Role::Garbler),
                                 "{}",
@@ -118,8 +120,8 @@ fn a_single_run_meets_a_connection_for_many_and_does_its_own_transfers() {
     }
 }
 
-/// The garbler has sent more than the evaluator accepts when it learns of the evaluator's window.
-/// It starts again.
+/// The garbler has already sent more bytes of tables than the evaluator's window allows when it
+/// learns of this window. It starts the run again.
 #[test]
 fn a_garbler_that_has_run_too_far_ahead_begins_again() {
     let circuit = chain(6000);

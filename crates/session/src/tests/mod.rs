@@ -1,4 +1,4 @@
-//! Tests of two sides of a connection for one run, joined in memory frame by frame.
+//! Tests of single-run connections. Both sides run in memory and exchange frames directly.
 
 mod agreement;
 mod chain;
@@ -28,10 +28,11 @@ use crate::{
     SessionConnection, SessionError, SessionEvent, session::Session,
 };
 
-/// Compiles only if values of the type are wiped on drop.
+/// Compiles only if `T` is wiped from memory when it is dropped.
 const fn wiped_on_drop<T: zeroize::ZeroizeOnDrop>() {}
 
-// Generators contain the key of all that they draw, and hashes contain a block of their input.
+// A random-number generator holds its secret key, and a hash state holds a block of its input. So
+// both types must be wiped.
 const _: () = {
     wiped_on_drop::<crate::SecretRng>();
     wiped_on_drop::<sha2::Sha256>();
@@ -43,7 +44,7 @@ struct Setup {
     circuit: Circuit,
     split: InputSplit,
     config: Config,
-    /// All input bits of each evaluation.
+    /// The input bits of both parties, for each evaluation.
     inputs: Vec<Bits>,
     encrypted: bool,
 }
@@ -76,7 +77,7 @@ impl Setup {
             .collect()
     }
 
-    /// Starts one side. A seed makes its randomness reproducible.
+    /// Starts the side of `role`. `seed` makes its randomness reproducible.
     fn start(&self, role: Role, seed: u64) -> Single {
         let call = Call {
             program: Arc::new(Program::compile(&self.circuit)),
@@ -99,7 +100,7 @@ impl Setup {
         single
     }
 
-    /// Returns the error of a side that cannot start.
+    /// Returns the error if the side of `role` fails to start the run.
     fn start_error(&self, role: Role) -> Option<SessionError> {
         match self.start(role, 1).connection.next_event() {
             Some(SessionEvent::Ended(_, Err(error))) => Some(error),
@@ -107,7 +108,7 @@ impl Setup {
         }
     }
 
-    /// Runs both sides without changes in between, and checks all outputs.
+    /// Runs both sides, delivers every frame unchanged, and checks all outputs.
     fn check(&self) {
         let ends = Pair::new(self, self).run(&mut |_, frame| vec![frame]);
         for role in [Role::Garbler, Role::Evaluator] {
@@ -126,11 +127,11 @@ impl Setup {
     }
 }
 
-/// The end of each side.
+/// The result of the run on each side, and all delivered frames.
 struct Ends {
     garbler: Result<Vec<Output>, SessionError>,
     evaluator: Result<Vec<Output>, SessionError>,
-    /// Delivered frames, by the role of their sender.
+    /// Delivered frames in order, each with the role of its sender.
     delivered: Vec<(Role, Frame)>,
 }
 
@@ -148,12 +149,12 @@ fn spawn(name: &str, work: Box<dyn FnOnce() + Send>) -> std::io::Result<()> {
     thread.spawn(work).map(drop)
 }
 
-/// One side of a connection for one run.
+/// One side of a single-run connection.
 struct Single {
     role: Role,
     connection: SessionConnection,
     run: RunId,
-    /// The last state of the run.
+    /// The OT plan and the scheme of the run, as last read by `note`.
     plan: OtPlan,
     scheme: Scheme,
 }
@@ -179,11 +180,11 @@ struct Side {
     single: Single,
     arriving: VecDeque<Frame>,
     outputs: Vec<Output>,
-    /// `Some` once the run is over.
+    /// The result of the run, once it has ended.
     end: Option<Result<(), SessionError>>,
-    /// The connection has ended.
+    /// Whether the connection has ended.
     is_over: bool,
-    /// Bytes of all sent frames.
+    /// Total length of the sent frames, in bytes.
     sent: u64,
 }
 
@@ -212,13 +213,14 @@ impl Pair {
         }
     }
 
-    /// Runs to the end of both sides. `between` replaces each frame, which it sees without its tag.
-    /// It does not see the frames that close the connection.
+    /// Runs both sides until both connections have ended. `between` receives each frame without its
+    /// run tag, and returns the frames that are delivered instead. The frames that close the
+    /// connection are delivered unchanged.
     fn run(self, between: &mut dyn FnMut(Role, Frame) -> Vec<Frame>) -> Ends {
         self.run_to(between, &mut |_| {})
     }
 
-    /// Runs to the end of both sides. Returns them.
+    /// Does the same as [`Self::run`], and calls `show` with each side at the end.
     fn run_to(
         mut self,
         between: &mut dyn FnMut(Role, Frame) -> Vec<Frame>,
@@ -276,7 +278,7 @@ impl Pair {
 }
 
 impl Side {
-    /// Works until it waits. Returns the sent frames.
+    /// Handles arriving frames until this side waits for more. Returns the frames that it sends.
     fn step(&mut self) -> Vec<Frame> {
         let mut out = Vec::new();
         self.collect();
@@ -327,11 +329,11 @@ impl Side {
     }
 }
 
-/// Bit in the tag of a frame: its sender garbles.
+/// Bit in the last byte of a run tag. It is set if the sender of the frame is the garbler.
 const GARBLES: u8 = 0x80;
 
-/// Returns a frame of the run without its tag, or the opening. `None` for other frames of the
-/// connection.
+/// Removes the run tag of a frame. Returns an opening unchanged, and `None` for other frames that
+/// belong to no run.
 fn untagged(frame: &Frame) -> Option<Frame> {
     if frame.kind == FrameKind::Open {
         return Some(frame.clone());
@@ -343,7 +345,8 @@ fn untagged(frame: &Frame) -> Option<Frame> {
     })
 }
 
-/// Adds the tag of the run to a frame that this role sends.
+/// Adds the tag of run 1 to a frame that the party of `role` sends. Frames that belong to no run
+/// stay unchanged.
 fn tagged(role: Role, frame: Frame) -> Frame {
     if matches!(frame.kind, FrameKind::Open | FrameKind::Alive) {
         return frame;
@@ -356,7 +359,8 @@ fn tagged(role: Role, frame: Frame) -> Frame {
     }
 }
 
-/// Returns a frame with one bit of its payload flipped, at a fraction of its length.
+/// Flips one bit of a frame's payload. `place` is the position as a fraction of the payload's
+/// length.
 fn flipped(frame: Frame, place: f64) -> Frame {
     let mut payload = frame.payload.to_vec();
     if !payload.is_empty() {
@@ -369,14 +373,14 @@ fn flipped(frame: Frame, place: f64) -> Frame {
     }
 }
 
-/// Splits bytes into frames.
+/// Decodes all complete frames in `bytes`.
 fn frames(bytes: &[u8]) -> Vec<Frame> {
     let mut decoder = FrameDecoder::new();
     decoder.buffer().extend_from_slice(bytes);
     std::iter::from_fn(|| decoder.next_frame().unwrap()).collect()
 }
 
-/// A random circuit with two input values, every kind of gate, and random outputs.
+/// Generates random circuits with two input values, every kind of gate, and random outputs.
 fn circuits(gates: usize) -> impl Strategy<Value = Circuit> {
     (1..40u32, 0..40u32, 1..30usize).prop_flat_map(move |(first, second, outputs)| {
         let gate = (0..8u8, any::<u32>(), any::<u32>());

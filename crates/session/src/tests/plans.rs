@@ -9,12 +9,12 @@ use transpute_units::{Bandwidth, KnownDirection};
 use super::{Pair, Setup, chain, random_inputs};
 use crate::{KnownPath, OtChoice, OtPlan, Role, SessionError, error::Field};
 
-/// A setting of one party.
+/// The OT setting of one party.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Wish {
-    /// No demand; this side predicts direct transfers.
+    /// This party demands nothing, and its prediction is that direct transfers are faster.
     AutoDirect,
-    /// No demand; this side predicts an extension.
+    /// This party demands nothing, and its prediction is that an extension is faster.
     AutoExtension,
     Direct,
     Iknp,
@@ -39,7 +39,8 @@ impl Wish {
             Self::Soft4 => OtChoice::Extension(Extension::SoftSpoken4),
         };
         if self == Self::AutoExtension {
-            // So slow towards the garbler that the keys of direct transfers take too long.
+            // The direction to the peer is so slow that the keys of direct transfers would take too
+            // long.
             setup.config.path = Some(KnownPath {
                 rtt: Some(Duration::from_millis(1)),
                 to_peer: KnownDirection::of_rate(Bandwidth::from_bytes_per_second(1e4)),
@@ -59,15 +60,15 @@ impl Wish {
     }
 }
 
-/// The agreed plans: a row for each setting of the garbler, a column for each of the evaluator, in
-/// the order of [`Wish::ALL`]. `d` is direct, `i` and `s` are demanded extensions, `x` is the
-/// extension that the evaluator predicts, `-` is a refusal.
+/// The expected plans, with one row for each setting of the garbler and one column for each setting
+/// of the evaluator, in the order of [`Wish::ALL`]. `d` is direct. `i` is IKNP and `s` is
+/// SoftSpoken, as demanded. `x` is the extension that the evaluator predicts. `-` is a refusal.
 const AGREED: [&str; 5] = ["dxdis", "dxdis", "ddd--", "ii-i-", "ss--s"];
 
 #[test]
 fn both_settings_decide_the_transfers_of_a_single_run() {
     for base_ot in BaseOt::ALL {
-        // 160 transfers.
+        // 20 evaluations with 8 input bits of the evaluator need 160 transfers.
         let circuit = chain(40);
         let mut setup = Setup::new(&circuit, random_inputs(&circuit, 20, 9));
         setup.config.base_ot = base_ot;

@@ -1,4 +1,5 @@
-//! Tests of the labels of the evaluator's inputs: the order of requests, and adopted labels.
+//! Tests of the labels of the evaluator's inputs: the order in which they are requested, and labels
+//! that the transfers themselves produce.
 
 use std::{collections::VecDeque, iter, num::NonZeroUsize};
 
@@ -9,8 +10,8 @@ use transpute_ot::Extension;
 use super::{Ends, Pair, Setup, random_inputs};
 use crate::{Frame, FrameKind, OtChoice, Role, SessionError, session::Core};
 
-/// The smallest of many values, a circuit that reads inputs until its end: 4,000 bits of the
-/// evaluator.
+/// Returns a setup whose circuit finds the minimum of 400 values and reads inputs until its last
+/// gates. The evaluator has 4,000 input bits for each evaluation.
 fn setup(evaluations: usize, seed: u64) -> Setup {
     let circuit = catalogue::named("min-of-candidates:400x20").unwrap();
     let mut setup = Setup::new(&circuit, random_inputs(&circuit, evaluations, seed));
@@ -37,14 +38,16 @@ fn run(setup: &Setup) -> Ends {
 #[test]
 fn what_the_garbler_has_not_made_is_not_answered() {
     for scheme in [Scheme::HalfGates, Scheme::FixedKey, Scheme::ThreeHalves] {
-        // Two groups and three single evaluations.
+        // 19 evaluations are garbled in two groups of eight and three single ones.
         let mut setup = setup(19, 1);
         setup.config.scheme = scheme;
         let transfers = 19 * 4000;
-        // Everything is garbled before the first transfer.
+        // With the default window, all tables are garbled before the first transfer, so every
+        // transfer needs an answer of 16 bytes or more.
         let whole = run(&setup);
         assert!(bytes_of(&whole, FrameKind::OtReply) > 16 * transfers);
-        // The garbler makes no table before the transfers of the labels that it reads.
+        // Without a window, each table is garbled after the transfers of the labels that it reads.
+        // So the answers contain only their 8-byte headers.
         setup.config.table_lead = 0;
         let waiting = run(&setup);
         let answers = bytes_of(&waiting, FrameKind::OtReply);
@@ -76,8 +79,8 @@ fn any_lead_and_any_chunk_come_to_an_end() {
     }
 }
 
-/// If the garbler's labels are sent, tables count until a group has all its labels, which are more
-/// than are requested ahead.
+/// The tables of a group use up credit until all labels of the group have arrived. A group has more
+/// labels than the evaluator requests ahead.
 #[test]
 fn a_short_lead_gets_all_labels_of_a_group_that_needs_them() {
     for lead in [0, 1 << 14, 1 << 20] {
@@ -105,7 +108,8 @@ fn helpers_do_with_labels_that_are_answered() {
     }
 }
 
-/// Endless requests would make the garbler hold labels. They are limited.
+/// The garbler stores a label for each requested transfer. So it rejects requests that are too far
+/// ahead of its tables.
 #[test]
 fn nobody_asks_without_end() {
     let mut setup = setup(200, 5);
@@ -126,9 +130,10 @@ fn nobody_asks_without_end() {
         }
     }
     garbler.step();
-    // From here on, the evaluator reads nothing, so the garbler makes nothing.
+    // From here on, the evaluator receives no frame, and the garbler garbles no further table.
     questions.extend(iter::repeat_with(|| evaluator.step()).take(1000).flatten());
-    // The labels that were garbled ahead, those of two groups, and the window.
+    // The garbler accepts requests for the labels that it has garbled ahead, for two groups, and
+    // for the window.
     let refused = questions
         .into_iter()
         .enumerate()

@@ -79,7 +79,8 @@ fn parties_without_inputs_take_part() {
 
 #[test]
 fn batches_cross_every_window() {
-    // 8 choices per evaluation: transfers and evaluations are cut at different positions.
+    // Each evaluation has 8 transfers, so the limits of messages are at other positions than those
+    // of evaluations.
     let circuit = chain(3);
     for scheme in Scheme::ALL {
         let mut setup = Setup::new(&circuit, random_inputs(&circuit, 5000, 11));
@@ -163,7 +164,8 @@ fn threads_make_the_same_bytes_in_the_same_order() {
                 setup.config.threads = threads.try_into().unwrap();
                 setup.check();
                 let ends = Pair::new(&setup, &setup).run(&mut |_, frame| vec![frame]);
-                // The position of requests and answers between them is not determined.
+                // Only frames of these kinds are compared. The order of requests and answers
+                // relative to them varies.
                 [FrameKind::Tables, FrameKind::Decode, FrameKind::Output].map(|kind| {
                     let told = ends.delivered.iter().map(|(_, frame)| frame);
                     let told = told.filter(|frame| frame.kind == kind);
@@ -201,7 +203,7 @@ fn a_wrong_table_is_noticed_whoever_evaluates() {
             });
             assert!(seen > number);
             assert!(
-                // The end of the stream may arrive before the chunk is checked.
+                // The evaluator may compare the transcripts before it evaluates the wrong chunk.
                 matches!(
                     ends.evaluator,
                     Err(SessionError::Garble(_) | SessionError::Transcript)
@@ -258,15 +260,16 @@ proptest! {
     }
 }
 
-/// Fails when a byte on the wire changes. Then the version of the protocol and `docs/protocol.md`
-/// must change too.
+/// Fails if any byte on the wire changes. After such a change, update the protocol version and
+/// `docs/protocol.md`.
 #[test]
 fn the_wire_format_is_the_documented_one() {
     let circuit = chain(100);
     let mut hasher = blake3::Hasher::new();
     let mut add = |garbler: &Setup, evaluator: &Setup| {
         let ends = Pair::new(garbler, evaluator).run(&mut |_, frame| vec![frame]);
-        // One direction after the other, because the interleaving is not part of the format.
+        // The two directions are hashed one after the other, because their interleaving is not part
+        // of the format.
         for role in [Role::Garbler, Role::Evaluator] {
             for (_, frame) in ends.delivered.iter().filter(|(from, _)| *from == role) {
                 hasher.update(&[frame.kind as u8]);
@@ -279,7 +282,7 @@ fn the_wire_format_is_the_documented_one() {
     for scheme in Scheme::ALL {
         for ot in OT_CHOICES {
             for base_ot in BaseOt::ALL {
-                // A group of eight and single evaluations.
+                // 10 evaluations are garbled in one group of eight and two single ones.
                 let mut setup = Setup::new(&circuit, random_inputs(&circuit, 10, 1));
                 setup.config.scheme = scheme;
                 setup.config.ot = ot;
@@ -296,7 +299,7 @@ fn the_wire_format_is_the_documented_one() {
     garbler.config.other_schemes = SchemeSet::RECOMMENDED;
     garbler.config.decides_scheme = true;
     add(&garbler, &evaluator);
-    // A connection for many runs.
+    // The frames of a connection with many runs.
     for frame in super::connection::hostile::frames_of_runs() {
         hasher.update(&[frame.kind as u8]);
         hasher.update(&(frame.payload.len() as u32).to_le_bytes());

@@ -12,7 +12,7 @@ struct Wish(Scheme, SchemeSet);
 const FREE_XOR: [Scheme; 3] = [Scheme::HalfGates, Scheme::FixedKey, Scheme::ThreeHalves];
 
 impl Wish {
-    /// Returns all single schemes, and all sets of several with every preference.
+    /// Returns the settings with one scheme, and those with several schemes and each preference.
     fn all() -> Vec<Self> {
         let mut all: Vec<Self> = (Scheme::ALL.into_iter())
             .map(|scheme| Self(scheme, SchemeSet::of(&[scheme])))
@@ -42,7 +42,7 @@ impl Wish {
     }
 }
 
-/// Runs both sides. Returns the scheme of each at the end, and the results.
+/// Runs both sides. Returns the scheme that each side has used, and the results.
 fn run(garbler: &Setup, evaluator: &Setup) -> (Vec<Scheme>, super::Ends) {
     let mut schemes = Vec::new();
     let pair = Pair::new(garbler, evaluator);
@@ -66,7 +66,6 @@ fn what_both_allow_and_the_connector_prefers_is_done_whoever_garbles() {
     let mut setup = Setup::new(&circuit, random_inputs(&circuit, 20, 9));
     setup.config.chunk_len = 700;
     for ot in [OtChoice::Direct, OtChoice::Auto] {
-        // 160 transfers are direct; 800 are not.
         setup.config.ot = ot;
         for (garbler, evaluator) in
             (Wish::all().into_iter()).flat_map(|g| Wish::all().into_iter().map(move |e| (g, e)))
@@ -112,8 +111,8 @@ fn what_both_allow_and_the_connector_prefers_is_done_whoever_garbles() {
     }
 }
 
-/// Counts half round trips from the connection of both parties to the evaluator's output. In each,
-/// all sent frames arrive, and both sides do all possible work.
+/// Returns the number of half round trips from the start of both sides to the evaluator's output.
+/// In each half round trip, all sent frames arrive, and both sides do all possible work.
 pub(super) fn half_round_trips(garbler: &Setup, evaluator: &Setup) -> usize {
     let mut pair = Pair::new(garbler, evaluator);
     let mut sent = [pair.sides[0].step(), pair.sides[1].step()];
@@ -165,7 +164,7 @@ fn a_choice_of_the_scheme_costs_no_round_trip() {
     }
 }
 
-/// Returns a hello with other allowed schemes.
+/// Returns a hello with its preferred and allowed schemes replaced.
 fn with_schemes(frame: &Frame, preferred: u8, allowed: u8) -> Frame {
     let mut payload = frame.payload.to_vec();
     (payload[1], payload[2]) = (preferred, allowed);
@@ -209,8 +208,8 @@ fn a_peer_that_prefers_what_it_may_not_gets_nothing() {
                 assert!(allowed.contains(scheme), "{role}: {scheme}");
                 let which = format!("{role}, {connects} connects: {preferred} of {set:#x}");
                 match ends.of(role) {
-                    // The hellos differ, so nothing decodes unless the changed hello is equal to
-                    // the true one.
+                    // The keys depend on both hellos. So a run succeeds only if the changed hello
+                    // equals the original one.
                     Ok(_) => assert_eq!((preferred, set), (0, allowed.code()), "{which}"),
                     Err(SessionError::Disagreement { field, .. }) => {
                         assert_eq!(*field, Field::Scheme, "{which}");
@@ -231,7 +230,7 @@ fn a_garbler_begins_again_once_and_within_the_lead() {
     setup.config.chunk_len = 64;
     let garbler = Wish(Scheme::ThreeHalves, SchemeSet::RECOMMENDED).apply(&setup, true);
     let evaluator = Wish(Scheme::HalfGates, SchemeSet::EMPTY).apply(&setup, false);
-    // A second hello that equals the first.
+    // The garbler's second hello is replaced by its first one.
     let mut first = None;
     let ends = Pair::new(&garbler, &evaluator).run(&mut |from, frame| {
         if from == Role::Garbler && frame.kind == FrameKind::Hello {
@@ -246,7 +245,7 @@ fn a_garbler_begins_again_once_and_within_the_lead() {
             ..
         })
     ));
-    // Endless tables.
+    // The evaluator receives chunks of 1 MiB until it rejects one.
     let mut session = evaluator.start(Role::Evaluator, 2).connection;
     let mut opening = Pair::new(&garbler, &evaluator).sides[0].step();
     let tables = (opening

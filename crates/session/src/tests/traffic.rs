@@ -1,4 +1,4 @@
-//! Tests that a run sends its expected traffic.
+//! Tests that a run sends the number of bytes that [`ExpectedTraffic`] predicts.
 
 use proptest::prelude::*;
 use transpute_circuit::{InputSplit, Program};
@@ -22,9 +22,9 @@ fn measure(setup: &Setup) -> (ExpectedTraffic, OtPlan, [u64; 2]) {
     (expected, plan, sent)
 }
 
-/// Compares the expected traffic with the sent bytes: the evaluator's exactly, and the garbler's
-/// with their bounds. The bounds may differ by the answers that need no bytes and the chunks that
-/// are not full.
+/// Compares the expected traffic with the sent bytes. The evaluator's bytes must be equal. The
+/// garbler's bytes must be within the expected bounds. The bounds may differ by 16 bytes for each
+/// transfer that may need no answer, and by 18 bytes for each chunk.
 fn check(setup: &Setup) {
     let (expected, plan, [garbler, evaluator]) = measure(setup);
     let context = format!("{:?}", setup.config);
@@ -90,7 +90,8 @@ fn transfers_with_large_keys_are_counted() {
     }
 }
 
-/// Evaluations in one group share partly filled bytes.
+/// Evaluations that are garbled in one group share the last, partly filled byte of their table
+/// bits.
 #[test]
 fn bits_of_grouped_tables_are_counted() {
     for gates in 1..9 {

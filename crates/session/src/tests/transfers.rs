@@ -40,7 +40,7 @@ fn finish(pair: Pair, setup: &Setup) -> OtPlan {
     plans[0]
 }
 
-/// Returns paths with different best plans.
+/// Returns paths for which different OT plans are the fastest.
 fn paths() -> [Option<KnownPath>; 4] {
     let slow = KnownPath {
         rtt: Some(Duration::from_millis(1)),
@@ -97,7 +97,7 @@ fn two_parties_with_other_ideas_of_the_path_do_as_the_evaluator_thinks() {
     for base_ot in BaseOt::ALL {
         for theirs in paths() {
             for ours in paths() {
-                // 160 transfers.
+                // 20 evaluations with 8 input bits of the evaluator need 160 transfers.
                 let mut garbler = setup(20, 9);
                 garbler.config.base_ot = base_ot;
                 garbler.config.path = theirs;
@@ -108,7 +108,8 @@ fn two_parties_with_other_ideas_of_the_path_do_as_the_evaluator_thinks() {
                 assert_eq!(run(&garbler, &evaluator), plan);
                 seen.push(plan);
 
-                // The same if the path is known only after the connection.
+                // The plan is the same if the path becomes known only after the start of the
+                // connection.
                 let mut late = [Role::Garbler, Role::Evaluator].map(|role| {
                     let mut setup = garbler.clone();
                     setup.config.path = None;
@@ -134,7 +135,7 @@ fn a_path_that_is_known_too_late_changes_nothing() {
     for role in [Role::Garbler, Role::Evaluator] {
         let mut single = setup.start(role, 1);
         let before = single.plan;
-        // The opening and the hello.
+        // Each poll sends one frame: the opening, then the hello.
         for _ in 0..2 {
             single.connection.poll(&mut Vec::new(), true).unwrap();
         }
@@ -145,14 +146,15 @@ fn a_path_that_is_known_too_late_changes_nothing() {
     }
 }
 
-/// Whatever plan a party claims, no side panics, and a side that succeeds has the right outputs.
+/// Changes the OT plan in one party's hello to other codes. No side may panic, and a side that
+/// succeeds must have the right outputs.
 #[test]
 fn lies_about_the_plan_fail_cleanly() {
     for base_ot in BaseOt::ALL {
         for liar in [Role::Garbler, Role::Evaluator] {
             for ot in [OtChoice::Auto, OtChoice::Extension(Extension::Iknp)] {
                 let all = (0..=0x1f).chain([0x40, 0x80, 0x81, 0x91, 0x98, 0xc0, 0xff]);
-                // The large keys take a long time.
+                // ML-KEM-768 is slow, so it is tested with a few codes only.
                 let is_one = |code: &u8| [0, 1, 0x12, 0x40, 0x81, 0x94].contains(code);
                 for code in all.filter(|code| base_ot == BaseOt::Ristretto255 || is_one(code)) {
                     let mut setup = setup(2, 11);
@@ -206,7 +208,7 @@ fn direct_transfers_take_one_round_trip_on_every_base() {
         let mut setup = setup(1, 14);
         setup.config.base_ot = base_ot;
         setup.config.output = OutputPolicy::Evaluator;
-        // In rounds: frames that are sent in one arrive in the next.
+        // Frames that are sent in one step arrive in the next one.
         let mut pair = Pair::new(&setup, &setup);
         let first: Vec<_> = (0..2).map(|end| pair.sides[end].step()).collect();
         for (end, frames) in first.into_iter().enumerate() {

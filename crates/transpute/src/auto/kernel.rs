@@ -13,7 +13,8 @@ pub(super) fn of_this_machine() -> Kernel {
     };
     Kernel {
         send_ceiling: ceiling("tcp_wmem"),
-        // The peer's limit would be needed. It is unknown, so this host's limit is assumed.
+        // This should be the limit of the peer. It is unknown, so the limit of this host is
+        // assumed.
         receive_ceiling: ceiling("tcp_rmem"),
         congestion_control: read("tcp_congestion_control"),
         available: (CongestionControl::usable().iter())

@@ -75,7 +75,8 @@ pub(super) fn path(progress: &RaceProgress, kernel: &Kernel) -> Option<PathEstim
     };
     let rtts = ups().filter_map(PathSample::least_rtt);
     let rtt = rtts.chain(progress.tcp_rtt).min()?;
-    // The kernel samples the round-trip time more often than the protocols on the UDP port do.
+    // The variation is taken from a connection over the kernel's TCP, which samples the round-trip
+    // time more often than the protocols on the UDP port.
     let mut without_udp = progress.connections().filter(|it| !it.uses_udp());
     let variation = without_udp.find_map(|it| it.stage().up()?.path.rtt_variation);
     let largest = ups().find_map(|it| it.largest_datagram);

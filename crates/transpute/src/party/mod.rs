@@ -112,8 +112,8 @@ impl Party {
     /// party's end of the link.
     ///
     /// # Errors
-    /// Returns [`Error::Split`]. Returns [`Error::Workload`] if a figure of the workload is out of
-    /// range.
+    /// Returns [`Error::Split`] as [`split`](Self::split) does. Returns [`Error::Workload`] if a
+    /// figure of the workload is out of range.
     pub fn workload(&self, end: End) -> Result<Workload, Error> {
         Ok(self.computation(end)?.workload()?)
     }
@@ -122,7 +122,7 @@ impl Party {
     /// of the link.
     ///
     /// # Errors
-    /// Returns [`Error::Split`].
+    /// Returns [`Error::Split`] as [`split`](Self::split) does.
     pub fn computation(&self, end: End) -> Result<Computation, Error> {
         let garbler = match (self.role, end) {
             (Role::Garbler, end) => end,
@@ -147,9 +147,10 @@ impl Party {
     /// Starts to listen at `address` (`host:port`; with port 0, the system chooses a free port).
     ///
     /// # Errors
-    /// Returns [`Error::Unprotected`]. Returns [`Error::Split`]. Returns [`Error::Transport`] if
-    /// the party cannot listen or its [`offer`](Self::offer) contains a transport that is not
-    /// registered.
+    /// Returns [`Error::Unprotected`] if the party has neither an identity and a pinned peer nor
+    /// plaintext enabled. Returns [`Error::Split`] as [`split`](Self::split) does. Returns
+    /// [`Error::Transport`] if the party cannot listen or its [`offer`](Self::offer) contains a
+    /// transport that is not registered.
     pub async fn listen(self, address: &str) -> Result<Listening, Error> {
         self.split()?;
         let security = self.network.security()?;

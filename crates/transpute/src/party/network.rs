@@ -74,8 +74,8 @@ impl Network {
     /// `workload`.
     ///
     /// # Errors
-    /// Returns [`Error::Transport`] if the registry does not have the transport; the error of
-    /// `workload`.
+    /// Returns [`Error::Transport`] if the registry does not have the transport, or the error that
+    /// `workload` returns.
     pub(super) fn to_connect(
         &self,
         workload: impl FnOnce() -> Result<Workload, Error>,

@@ -136,7 +136,7 @@ impl Party {
         }
         let (sender, outputs) = mpsc::channel();
         let outcome = transpute_driver::run(session, run, link, self.driver, move |output| {
-            // The receiver lives until the run has ended.
+            // `send` does not fail, because the receiver lives until the run has ended.
             let _ = sender.send(output.bits);
         })
         .await?;

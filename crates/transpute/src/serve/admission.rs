@@ -55,7 +55,7 @@ pub struct ServeSummary {
     pub declined: u64,
 }
 
-/// The counters behind a [`ServeSummary`].
+/// The counters from which a [`ServeSummary`] is made.
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) connections: AtomicU64,
@@ -182,7 +182,8 @@ mod tests {
         drop(first);
         assert!(admission.admit(peer("c"), &limits).is_ok());
         assert!(admission.admit(peer("a"), &limits).is_ok());
-        // A peer without connections leaves the map, so that it cannot grow without bound.
+        // A peer without connections is removed from the map, so that the map cannot grow without
+        // bound.
         let (all, peers) = {
             let taken = admission.taken();
             (taken.all, taken.of.len())

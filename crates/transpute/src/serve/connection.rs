@@ -218,7 +218,8 @@ impl<S: Service> PeerConnection<'_, S> {
             Reply::Call(Admitted { request, permit }, inputs) => {
                 let split = self.shared.offered[request.offered].split.clone();
                 let (program, config) = (request.program.clone(), request.config.clone());
-                // The call comes first, so that it has the same number as the peer's call.
+                // `run` is called here and not in the new task. So the calls have the same order,
+                // and the same numbers, as those of the peer.
                 let running = self.handle.run(role, program, split, config, inputs);
                 let shared = self.shared.clone();
                 self.runs.spawn(async move {

@@ -131,8 +131,9 @@ impl Limits {
         let held = 2 * (config.held + 16 * config.held_transfers);
         // The pool of random OTs is a queue that grows by doubling. One further message is added.
         let pool = 2 * 16 * (65_536 + TRANSFERS) + 2 * 64 * u64::from(config.pool);
-        // These are tables that wait for labels, and tables that are ready to be evaluated. A frame
-        // keeps its receive buffer allocated, which is at most eight times as long as the frame.
+        // `tables` is the memory for tables that wait for labels, and for tables that are ready to
+        // be evaluated. A frame keeps its receive buffer allocated, which is at most eight times as
+        // long as the frame.
         let tables = if evaluates {
             8 * (config.window + (4 << 20) + frame)
         } else {
@@ -172,8 +173,8 @@ impl Limits {
         let run = longest(offered, run);
         let transfers = longest(offered, transfers);
         let runs = u64::from(self.max_runs());
-        // Held runs also contain base-OT messages: those that a peer may start before the pool
-        // exists, or those of two runs that demand direct transfers.
+        // A run that waits at the server may also hold base-OT messages. A peer may send them
+        // before the pool exists, or for two runs that demand direct transfers.
         let most = longest(offered, direct(own.base_ot)).max(BASE_COUNT as u64);
         let direct = 2 * OtPlan::DIRECT_LIMIT.max(most) * own.base_ot.receiver_len(1) as u64;
         ConnectionConfig {
@@ -279,8 +280,8 @@ fn answer_of_peers(offered: &[Offered]) -> u64 {
     longest(offered, |one| 32 * transfers(one).min(TRANSFERS))
 }
 
-/// Returns the memory of a run, in bytes. Most of it are the labels of wires, inputs and outputs of
-/// the evaluations that are garbled together.
+/// Returns the memory of a run, in bytes. Most of the memory contains the labels of wires, inputs
+/// and outputs of the evaluations that are garbled together.
 fn run(offered: &Offered, base: BaseOt) -> u64 {
     let lanes = offered.max_batch.clamp(1, LANES);
     let program = &offered.program;

@@ -115,7 +115,7 @@ impl Listening {
     /// Serves this party's computation to any number of peers, with any number of runs each.
     ///
     /// # Errors
-    /// Returns [`Error::Split`].
+    /// Returns the errors of [`Offered::new`].
     pub fn serve<S: Service>(self, service: S, limits: Limits) -> Result<Server<S>, Error> {
         let offered = vec![Offered::new(self.party())?];
         Ok(self.serve_all(offered, service, limits))

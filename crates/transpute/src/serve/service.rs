@@ -33,7 +33,8 @@ impl Offered {
     /// Offers the computation of `party`, with at most [`Config::batch`] evaluations per run.
     ///
     /// # Errors
-    /// Returns [`Error::Split`]. Returns
+    /// Returns [`Error::Split`] if the party's [`garbler_inputs`](Party::garbler_inputs) contain
+    /// the number of an input value that the circuit does not have. Returns
     /// [`ConfigError::TooManyForDirect`](transpute_session::ConfigError::TooManyForDirect) if the
     /// party demands direct transfers of more bits than allowed.
     pub fn new(party: &Party) -> Result<Self, Error> {

@@ -26,7 +26,8 @@ async fn the_transfers_of_a_run_are_those_that_either_party_demands() {
             let party = Party::evaluator(&adder()).plaintext().transport("tcp");
             let connecting = party.oblivious_transfer(peer).connect(&serving.address);
             let connection = connecting.open().await.unwrap();
-            // More bits in total than may be direct without a demand.
+            // In total, these runs transfer more bits than may be direct transfers unless a party
+            // demands them.
             for run in 0..20 {
                 let outcome = connection.run(number(run)).await.unwrap();
                 assert_eq!(outcome.bits(), number(OURS + run));
@@ -34,7 +35,7 @@ async fn the_transfers_of_a_run_are_those_that_either_party_demands() {
                 let plan = outcome.report.ot;
                 match is_demanded {
                     true => assert_eq!(plan, OtPlan::Direct, "{operator:?}, {peer:?}"),
-                    // The pool may not exist in the first runs.
+                    // In the first runs, the pool of random OTs may not exist yet.
                     false if run < 19 => assert_ne!(plan, OtPlan::None),
                     false => assert_eq!(plan, OtPlan::Pool),
                 }
@@ -60,7 +61,8 @@ async fn an_operator_that_demands_direct_transfers_declines_all_others() {
         let inputs = Box::new(Repeat(number(1)));
         (connection.handle()).run(Role::Evaluator, program, split, config, inputs)
     };
-    // 8,208 transfers cannot be direct, and 256 can.
+    // 513 evaluations need 8,208 transfers, too many for direct transfers. 16 evaluations need 256,
+    // which are allowed.
     let error = call(513, OtChoice::Auto).await.unwrap_err();
     assert!(
         matches!(error, SessionError::RefusedByPeer(Field::Ot)),
@@ -68,7 +70,7 @@ async fn an_operator_that_demands_direct_transfers_declines_all_others() {
     );
     let outcome = call(16, OtChoice::Auto).await.unwrap();
     assert_eq!(outcome.report.ot, OtPlan::Direct);
-    // The peer demands another plan.
+    // The server declines a run if the peer demands another OT plan.
     let error = call(1, IKNP).await.unwrap_err();
     assert!(
         matches!(error, SessionError::RefusedByPeer(Field::Ot)),
@@ -87,7 +89,7 @@ async fn demands_that_no_peer_could_meet_are_refused_at_the_start() {
         b.output(y.into_iter().fold(x, |sum, y| sum + y));
     })
     .unwrap();
-    // 8,208 bits.
+    // The evaluator has 8,208 input bits, too many for direct transfers.
     let party = Party::garbler(&wide).oblivious_transfer(OtChoice::Direct);
     let party = party.plaintext().transport("tcp");
     let listening = party.listen("127.0.0.1:0").await.unwrap();

@@ -116,8 +116,8 @@ async fn many_peers_are_served_among_those_that_do_wrong() {
         ..Limits::default()
     })
     .await;
-    // One sends nothing, one sends another protocol, one sends half an opening, and one calls
-    // without continuing.
+    // Five peers stall: one sends nothing, one sends another protocol, one sends half an opening,
+    // one calls for a run without continuing, and one only connects over TCP.
     let silent = serving.link().await;
     let mut wrong = Vec::new();
     let opening = opening();
@@ -266,7 +266,7 @@ async fn idle_and_stalled_peers_are_sent_away() {
     .await;
     let idle = serving.connect().await;
     check(&idle, 1).await;
-    // The server closes all of these, so reading ends.
+    // The server closes both connections, so reading ends.
     for words in [Vec::new(), opening()] {
         let (mut reader, mut writer) = serving.link().await.into_parts();
         writer.write_all(&words).await.unwrap();
@@ -325,7 +325,7 @@ async fn stopping_finishes_what_is_under_way() {
         go.send_replace(true);
     });
     assert_eq!(outcome.unwrap().bits(), number(OURS + 1));
-    // This one waits for its input when the server stops, so it has not started.
+    // The second run waits for its input when the server stops, so it has not started.
     go.send_replace(false);
     let (outcome, ()) = tokio::join!(connection.run(number(2)), async {
         is_asked.recv().await.unwrap();

@@ -21,7 +21,7 @@ async fn stall(link: Link, per_second: u32) {
 #[tokio::test]
 async fn signs_of_life_hold_no_place() {
     let serving = Serving::start(Limits {
-        // At a hundred per second, keep-alives are 1.5 kB in that time.
+        // The faster peer sends a hundred keep-alives per second, which are 1.5 kB in this time.
         stall: Duration::from_secs(3),
         runs_at_once: 2,
         ..Limits::default()
@@ -31,7 +31,7 @@ async fn signs_of_life_hold_no_place() {
         let (slow, fast) = (serving.link().await, serving.link().await);
         async move { tokio::join!(stall(slow, 8), stall(fast, 100)) }
     });
-    // This one waits for a slot.
+    // The stalling peers hold both permits, so the honest peer's run waits for one.
     let honest = serving.connect().await;
     let served = timeout(Duration::from_secs(30), check(&honest, 1)).await;
     served.expect("the places are free again");

@@ -168,7 +168,8 @@ impl KemSender {
                 index,
             };
             let element = Element::decode(encoded).ok_or_else(|| invalid.clone())?;
-            // The two elements of an instance are adjacent.
+            // The two elements of an instance are adjacent, so `index ^ 1` is the index of the
+            // other one.
             let hashed = hash.hash(index / 2, (index % 2) as u8, &elements[index ^ 1]);
             let key = element.plus(&hashed).encode();
             let key = EncapsulationKey768::new(&key.into()).map_err(|_| invalid)?;

@@ -32,8 +32,8 @@ const MIN_SEED_TIME: Duration = Duration::from_millis(20);
 /// The minimum excess of a seeded rate over the bottleneck's rate at which it is lowered, as a
 /// share of the bottleneck's rate. Chosen: a seed closer to the bottleneck's rate is kept.
 const MIN_SEED_EXCESS: f64 = 0.06;
-/// Rounds of cruising before a queue is attributed to other flows. Chosen: an earlier queue may be
-/// this flow's own.
+/// The minimum number of rounds in the cruise state after which a queue is attributed to other
+/// flows. Chosen: an earlier queue may be this flow's own.
 const MIN_SHARED_ROUNDS: u64 = 2;
 /// The maximum time that one evaluation adds to `queue_time`. Chosen: half of
 /// [`MIN_COMPETITION_TIME`], so that one evaluation after a silence does not decide.
@@ -60,22 +60,23 @@ const STARTUP_QUEUE_DIVISOR: u32 = 4;
 /// The minimum queueing delay that ends the start-up, in absolute terms. Chosen: takes effect below
 /// a round-trip time of 12 ms.
 const MIN_STARTUP_QUEUE: Duration = Duration::from_millis(3);
-/// The minimum duration of an interval whose delivery rate is used. Chosen: below it, the target
-/// follows from loss and the sending rate.
+/// The minimum duration of an interval whose delivery rate is used. Chosen: for a shorter interval,
+/// the target rate is computed from the loss and the sending rate only.
 const MIN_DELIVERY_TIME: Duration = Duration::from_millis(10);
 /// The share of the expected rate below which a measured rate replaces it. Chosen: smaller
 /// differences are attributed to measurement.
 const SHARP_DECREASE: f64 = 0.8;
-/// The share of the tested loss that must remain at a lower sending rate if the loss is the path's
-/// own. Chosen: random loss stays, apart from chance, and loss by congestion falls with the rate.
+/// A loss test finds that the loss is the path's own if at least this share of it remains at the
+/// lower sending rate. Chosen: random loss stays, apart from chance, and loss by congestion falls
+/// with the rate.
 const PERSISTENT_LOSS: f64 = 0.7;
-/// During a loss test, the rate is at most this share of the rate before it. Chosen: as much as a
-/// reaction to congestion.
+/// During a loss test, the rate is at most this share of the rate before the test. Chosen: the same
+/// reduction as at congestion.
 const LOSS_TEST_RATE: f64 = BETA;
 
 impl Bbr {
-    /// Lowers a seeded rate that makes the queue grow. At a sending rate r into a bottleneck of
-    /// rate c, the queueing delay grows by (r - c) / c seconds per second.
+    /// Lowers a seeded rate that makes the queue grow. If a flow sends at rate r into a bottleneck
+    /// of rate c, the queueing delay grows by (r - c) / c seconds per second.
     pub(super) fn check_seed(&mut self, feedback: &Feedback) {
         let (Some((until, first)), Some(rtt), Some(sample)) =
             (self.seed_check, feedback.rtt, feedback.delivery)
@@ -153,8 +154,8 @@ impl Bbr {
         let loss = interval.lost as f64 / total.max(1) as f64;
         let sample = feedback.delivery.unwrap_or_default();
         let whole = sample.sent_from >= self.epoch_at;
-        // In a start-up, the packets of the interval were sent faster than the flight that they
-        // end.
+        // In a start-up the rate rises all the time. So the packets of the interval, which are the
+        // last ones of the sampled flight, were sent faster than the flight on average.
         let send_rate = self.send_rate(&sample).max(interval.send_rate());
         let floor = self.floor.rate();
         let through = (1.0 - loss) / (1.0 - floor);

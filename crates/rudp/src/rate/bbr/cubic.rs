@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Time;
 
-/// The factor of the window at a loss (RFC 9438, section 4.6).
+/// The factor by which a loss multiplies the window (RFC 9438, section 4.6).
 const BETA: f64 = 0.7;
 /// The steepness of the growth, in packets per cubic second (section 5.1).
 const C: f64 = 0.4;
@@ -71,7 +71,8 @@ impl CubicWindow {
             return;
         }
         (self.recovered, self.updated) = (now + rtt, now);
-        // Fast convergence (section 4.7).
+        // Fast convergence (section 4.7): a flow with a loss below its last maximum remembers a
+        // lower maximum, which leaves capacity to newer flows.
         self.top = match self.packets < self.top {
             true => self.packets * (1.0 + BETA) / 2.0,
             false => self.packets,
@@ -105,8 +106,8 @@ mod tests {
         let mut window = CubicWindow::new(at(0.0), 1000.0);
         window.on_loss(at(1.0), RTT);
         assert_eq!(window.packets(), 700.0);
-        // K = cbrt(1000 * 0.3 / 0.4) (RFC 9438, figure 2). The window is that of one round trip
-        // later.
+        // K = cbrt(1000 * 0.3 / 0.4) (RFC 9438, figure 2). The formula gives the window of one
+        // round trip later.
         let k = 750_f64.cbrt();
         grow(&mut window, 1.0, 1.0 + k - 0.1);
         assert!((window.packets() - 1000.0).abs() < 1.0, "{window:?}");

@@ -88,8 +88,8 @@ impl Bbr {
                 let long =
                     self.now.since(self.state_since) >= MAX_CRUISE && self.rounds_in_state() >= 1;
                 let app_limited = feedback.delivery.is_none_or(|sample| sample.app_limited);
-                // Until two rounds after a pause of the application, the path was filled for less
-                // than a round, so a probe would keep too low a rate.
+                // In the first two rounds after a pause of the application, the path was not filled
+                // for a whole round. A probe would then keep a rate that is too low.
                 let filled = self.round >= self.busy_round + 2;
                 let due = filled && (self.rounds_in_state() >= self.cruise_rounds || long);
                 if feedback.round_start && due && !app_limited && self.reaction_seen() {
@@ -126,7 +126,8 @@ impl Bbr {
     }
 
     pub(super) fn start_probe(&mut self) {
-        // `bandwidth` contains only the last two cycles.
+        // `bandwidth` has the maxima of two cycles. A probe starts a new cycle, so the older
+        // maximum is dropped.
         if self.bandwidth[1] > 0 {
             self.bandwidth = [self.bandwidth[1], 0];
         }

@@ -68,7 +68,7 @@ const MIN_PACKET_RATE: u64 = 20;
 enum State {
     /// The rate doubles each round.
     Startup,
-    /// The queue is drained.
+    /// The flow sends at less than the rate of the model, so that the queue drains.
     Drain,
     /// The flow sends at the rate of the model.
     Cruise,
@@ -107,7 +107,7 @@ struct Interval {
     /// The sending times of the first and the last packet of the interval, and the bytes sent
     /// before each.
     left: Option<[(Time, u64); 2]>,
-    /// The application had nothing to send for a part of the interval.
+    /// `true` if the application had nothing to send for a part of the interval.
     app_limited: bool,
 }
 
@@ -190,13 +190,13 @@ pub struct Bbr {
     streak: u32,
     probe_gain: f64,
     startup_gain: f64,
-    /// The bytes sent until the end of the probe.
+    /// The number of bytes that the flow had sent when the probe ended.
     probe_end: u64,
     /// The rate before the probe.
     probe_from: u64,
     probe_best: u64,
     probe_queue: bool,
-    /// There was a queue in the cruise state, so other flows share the bottleneck.
+    /// `true` if there was a queue in the cruise state, so that other flows share the bottleneck.
     shared: bool,
     /// The time with a queue in the cruise state, minus the time without one; at most twice
     /// [`MIN_COMPETITION_TIME`].

@@ -1,4 +1,4 @@
-//! Tests of the limits of memory.
+//! Tests of the limits on the memory that a peer can occupy.
 
 use transpute_circuit::generators;
 
@@ -18,7 +18,7 @@ fn tables_of_all_runs_stay_within_the_window() {
     let setup = Setup::new(&circuit, random_inputs(&circuit, 1, 1));
     for evaluator_first in [false, true] {
         let mut pair = Pair::with(1, &config);
-        // Long before the other side calls.
+        // One side calls all its runs before the other side calls any.
         let mut garbling = Vec::new();
         let mut evaluating = Vec::new();
         for _ in 0..12 {
@@ -69,9 +69,10 @@ fn direct_transfers_without_a_demand_stay_within_a_limit() {
     let aes = generators::aes128();
     let setup = Setup::new(&aes, random_inputs(&aes, 1, 1));
     let mut pair = Pair::new(5);
-    // 384 transfers.
+    // Three runs with 128 transfers each exceed the limit of 256 direct transfers.
     let runs: Vec<_> = (0..3).map(|_| pair.call_both(0, &setup)).collect();
-    // The evaluator has no pool before the garbler's first frames arrive.
+    // The evaluator sends its first requests before it has a pool, because no frame of the garbler
+    // has arrived.
     pair.exhaust(1);
     pair.rest();
     pair.assert_alive();
@@ -91,7 +92,7 @@ fn prepared_tables_stay_within_what_was_agreed() {
     let circuit = chain(1000);
     let setup = Setup::new(&circuit, random_inputs(&circuit, 1, 1));
     let config = ConnectionConfig {
-        // Room for three runs, but not for four.
+        // The limit is enough for the tables of three runs, but not of four.
         prepared: 3 * 32_000 + 1000,
         ..ConnectionConfig::default()
     };
@@ -118,7 +119,7 @@ fn prepared_tables_stay_within_what_was_agreed() {
             pair.done(end, runs[3][end])
         );
     }
-    // The end of a run frees its room.
+    // When a prepared run ends, another one may take its place.
     for end in [0, 1] {
         pair.provide(end, runs[1][end], &setup);
     }

@@ -30,7 +30,8 @@ fn a_warm_run_is_one_round_trip() {
             // All requests of the evaluator are sent before any frame of the run has arrived.
             pair.exhaust(1);
             pair.arrive(0);
-            // One answer, and what is sent without a request.
+            // The garbler answers the requests and sends its tables. The evaluator then needs no
+            // further frame.
             pair.exhaust(0);
             assert!(
                 pair.arriving[1]
@@ -70,7 +71,7 @@ fn a_cold_run_of_few_bits_is_one_round_trip_from_the_connection() {
     let [_, evaluator] = pair.call_both(0, &setup);
     pair.exhaust(0);
     pair.exhaust(1);
-    // Both first flights cross.
+    // Both sides have sent their first flight before they receive a frame.
     let ours = pair.arriving[1].len();
     pair.arrive(0);
     pair.exhaust(0);
@@ -91,7 +92,8 @@ fn few_cold_runs_need_no_pool() {
             other => panic!("{other:?}"),
         })
         .collect();
-    // 128 transfers each, of 256 that may be direct.
+    // Each run has 128 transfers, and at most 256 transfers of a connection may be direct without a
+    // demand.
     let directly = plans.iter().filter(|plan| **plan == OtPlan::Direct).count();
     assert!(directly <= 2, "{plans:?}");
 }
@@ -121,8 +123,8 @@ fn a_prepared_run_is_one_round_trip_without_tables() {
         pair.check(1, evaluator, &setup);
         pair.rest();
         pair.check(0, garbler, &setup);
-        // No tables are sent, and per input bit a label of the garbler's and a pair for the
-        // evaluator's.
+        // After the inputs are known, no tables are sent. The garbler sends one label (16 bytes)
+        // for each of its input bits and two labels (32 bytes) for each of the evaluator's.
         let online = &pair.sent[before..];
         assert!(
             online
@@ -186,8 +188,8 @@ fn the_pool_is_topped_up_to_what_was_asked_for() {
 
 #[test]
 fn a_warm_batch_is_one_round_trip() {
-    // The tables stay within the window, so all labels may be requested at once: those of more
-    // transfers than fit in one message.
+    // All tables fit in the window, so the evaluator requests all labels at once. They need more
+    // than one message.
     let circuit = chain(60);
     let setup = Setup::new(&circuit, random_inputs(&circuit, 1500, 1));
     let mut pair = warm();

@@ -17,7 +17,7 @@ fn setup() -> Setup {
     setup
 }
 
-/// Executes some runs with frame number `target` replaced.
+/// Executes three runs with frame number `target` (from 0) replaced by the result of `change`.
 fn run_with(target: usize, change: &dyn Fn(Frame) -> Vec<Frame>) -> Pair {
     let setup = setup();
     let mut pair = Pair::new(1);
@@ -81,8 +81,8 @@ fn no_flipped_bit_gives_a_wrong_output_or_a_panic() {
             noticed += usize::from(!all_well);
         }
     }
-    // Extensions of the pool beyond its use are not checked, and changes at the end of the
-    // connection are too late to matter.
+    // Changes in unused transfers of the pool and at the end of the connection have no effect. At
+    // least 80 % of all changes must be detected.
     assert!(noticed * 10 > count * 2 * 8, "{noticed} of {}", count * 2);
 }
 
@@ -197,7 +197,7 @@ fn numbers_out_of_range_are_refused() {
             }
         }
     }
-    // The last run in range is held.
+    // A frame for the last run in the allowed range is stored.
     let mut pair = warm();
     let refusal = frame(FrameKind::Refuse, 1 + limits, &[1]);
     pair.sides[0].handle(refusal).unwrap();
@@ -217,7 +217,7 @@ fn more_ahead_of_the_calls_than_agreed_is_refused() {
         pair.sides[0].handle(hello).unwrap();
         pair
     };
-    // Tables beyond the window.
+    // The side stores tables up to the window, and then refuses them.
     let mut pair = called(1 << 31);
     let mut error = None;
     for chunk in 0..60_u64 {
@@ -231,7 +231,7 @@ fn more_ahead_of_the_calls_than_agreed_is_refused() {
     let (chunk, error) = error.unwrap();
     assert_eq!(chunk, 40);
     assert!(matches!(error, SessionError::Unexpected { .. }), "{error}");
-    // Output frames of any size are held up to a limit, and then refused.
+    // The side stores output frames up to a limit, and then refuses them. Empty frames count too.
     for (garbles, len) in [(0, 0), (1 << 31, 0), (0, 1000), (0, 1 << 20)] {
         let mut pair = called(garbles);
         let content = vec![0; len];
@@ -316,7 +316,7 @@ fn openings_that_lie_are_refused() {
         .unwrap()
         .1
         .clone();
-    // Magic, version, flags, extension, limits, the point.
+    // The changed bytes are in the magic, version, flags, extension, limits and base-OT point.
     for (place, change) in [
         (0, 1),
         (4, 1),
@@ -339,7 +339,7 @@ fn openings_that_lie_are_refused() {
         };
         assert!(side.handle(frame).is_err(), "byte {place}");
     }
-    // Our own opening.
+    // A side refuses its own opening if the peer reflects it.
     let mut side = SessionConnection::new(ConnectionConfig::default(), false);
     let mut out = Vec::new();
     side.poll(&mut out, true).unwrap();

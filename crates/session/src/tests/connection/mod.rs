@@ -1,4 +1,5 @@
-//! Tests of two sides of a connection for many runs, joined in memory, with frames in any order.
+//! Tests of connections with many runs. Both sides run in memory. Their steps are interleaved in
+//! random order.
 
 mod bounds;
 mod flights;
@@ -24,7 +25,7 @@ use crate::{
     SessionConnection, SessionError, SessionEvent,
 };
 
-/// One of the two sides, 0 or 1.
+/// Index of a side: 0 or 1.
 type End = usize;
 
 /// The events of one run at one side.
@@ -42,9 +43,9 @@ struct Pair {
     runs: [HashMap<RunId, Done>; 2],
     failed: [Option<SessionError>; 2],
     finished: [bool; 2],
-    /// The runs that each side was asked for by the other.
+    /// For each side, the reported calls of its peer.
     called: [Vec<(RunId, Option<Proposal>)>; 2],
-    /// All frames sent, by side.
+    /// All sent frames in order, each with the side that sent it.
     sent: Vec<(End, Frame)>,
     rng: StdRng,
 }
@@ -114,7 +115,7 @@ impl Pair {
         self.collect(end);
     }
 
-    /// Calls both sides of a run that side `garbler` garbles.
+    /// Calls one run on both sides. The side `garbler` garbles, and the other one evaluates.
     fn call_both(&mut self, garbler: End, setup: &Setup) -> [RunId; 2] {
         [
             self.call(garbler, Role::Garbler, setup),
@@ -156,7 +157,7 @@ impl Pair {
         }
     }
 
-    /// Delivers the next frame to a side, if there is one and the side accepts it.
+    /// Delivers the next frame to a side, if a frame is in flight and the side accepts input.
     fn deliver(&mut self, end: End) -> bool {
         if self.failed[end].is_some() || self.finished[end] || !self.sides[end].wants_input() {
             return false;
@@ -203,8 +204,7 @@ impl Pair {
         }
     }
 
-    /// Takes steps of either side in random order. Returns whether any of about a dozen did
-    /// anything.
+    /// Polls a random side, or delivers a frame to it, `steps` times.
     fn wander(&mut self, steps: usize) {
         for _ in 0..steps {
             let end = (self.rng.next_u32() & 1) as usize;
@@ -231,7 +231,7 @@ impl Pair {
         }
     }
 
-    /// Lets one side do all possible work without further frames.
+    /// Polls one side until it cannot continue without another frame.
     fn exhaust(&mut self, end: End) {
         while self.poll(end) {}
     }
@@ -260,7 +260,8 @@ impl Pair {
         self.check_outputs(end, run, setup);
     }
 
-    /// Lets side 1 finish a run that it evaluates without the pool, and checks it.
+    /// Lets side 1 evaluate a run to its end. Checks the outputs and that the run used direct
+    /// transfers.
     fn check_direct(&mut self, run: RunId, setup: &Setup) {
         while self.deliver(1) || self.poll(1) {}
         self.check(1, run, setup);
@@ -287,7 +288,7 @@ impl Pair {
     }
 }
 
-/// Returns the tag of a frame that has one.
+/// Returns the run tag at the start of a frame's payload.
 fn tag(frame: &Frame) -> u32 {
     let tag = frame.payload.first_chunk().expect("a tag");
     u32::from_le_bytes(*tag)

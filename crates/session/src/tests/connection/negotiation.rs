@@ -28,7 +28,8 @@ fn pair(seed: u64, base_ot: BaseOt) -> Pair {
 #[test]
 fn both_settings_decide_the_transfers_of_a_run() {
     let (auto, direct) = (OtChoice::Auto, OtChoice::Direct);
-    // `None` if the first run of a cold connection may have either.
+    // The expected plan. `None`: the run may use direct transfers or the pool, because the
+    // connection is cold.
     for (garbler, evaluator, is_warm, expected) in [
         (auto, auto, false, None),
         (auto, auto, true, Some(OtPlan::Pool)),
@@ -47,7 +48,7 @@ fn both_settings_decide_the_transfers_of_a_run() {
                     pair.rest();
                 }
                 let (ours, theirs) = (setup(20, garbler), setup(20, evaluator));
-                // Three runs have more bits in total than may be direct without a demand.
+                // Together, the three runs have more transfers than may be direct without a demand.
                 let runs: Vec<_> = (0..3)
                     .map(|_| {
                         [
@@ -84,7 +85,8 @@ fn both_settings_decide_the_transfers_of_a_run() {
                 asked_in_vain += pair.sent.iter().filter(corrections).count();
             }
         }
-        // The evaluators whose requests were too early started again.
+        // Evaluators that sent requests before they knew of the garbler's demand had to start
+        // again.
         if (garbler, evaluator, is_warm) == (direct, auto, true) {
             assert!(asked_in_vain > 0);
         }
@@ -95,8 +97,8 @@ fn both_settings_decide_the_transfers_of_a_run() {
 fn demands_are_met_by_transfers_of_the_run() {
     let auto = OtChoice::Auto;
     let iknp = OtPlan::Extension(Extension::Iknp);
-    // 264 transfers are too many for direct ones without a demand. 8,800 are requested in two
-    // messages.
+    // 33 evaluations have 264 transfers, more than may be direct without a demand. 1,100
+    // evaluations have 8,800 transfers, which need two request messages.
     for (garbler, evaluator, count, expected) in [
         (IKNP, auto, 20, iknp),
         (auto, IKNP, 20, iknp),

@@ -125,8 +125,8 @@ fn an_output_may_precede_the_request_for_unread_labels() {
     }
 }
 
-/// An evaluator that sends more outputs than the garbler has garbled is rejected. So is one whose
-/// peer learns no output.
+/// The garbler rejects an `Output` message beyond the last evaluation, or one in a run whose output
+/// it does not learn.
 #[test]
 fn an_output_that_is_not_due_is_refused() {
     for policy in [OutputPolicy::Evaluator, OutputPolicy::Garbler] {

@@ -116,7 +116,7 @@ proptest! {
         }
         pair.rest();
         prop_assert!(pair.finished == [true; 2]);
-        // No transfer of a pool is used twice.
+        // The indices of used transfers are consecutive, so no transfer of a pool is used twice.
         for end in [0, 1] {
             let mut next = 0;
             for (first, count) in pair.sent.iter()
@@ -140,7 +140,7 @@ fn every_run_has_an_offset_of_its_own() {
         for end in [0, 1] {
             let run = pair.call(end, Role::Garbler, &setup);
             let delta = pair.sides[end].delta(run).filter(|delta| *delta != [0; 16]);
-            // No run started before others that wait.
+            // `delta` is `None` if the run has not started.
             if let Some(delta) = delta {
                 assert!(seen.insert(delta));
             }
@@ -253,7 +253,7 @@ fn a_cancelled_run_ends_at_any_point_and_others_go_on() {
                     }
                 }
             }
-            // All numbers are free again, and the connection closes.
+            // All runs have ended, so the connection closes.
             for end in [0, 1] {
                 pair.sides[end].close();
             }
@@ -267,7 +267,7 @@ fn a_cancelled_run_ends_at_any_point_and_others_go_on() {
 fn a_peer_that_leaves_a_run_alone_delays_no_other() {
     let mut pair = Pair::new(6);
     let setups = setups(6, Scheme::HalfGates);
-    // The peer never calls the first run of the other direction.
+    // Side 1 calls a run that its peer never calls.
     let lonely = pair.call(1, Role::Garbler, &setups[5]);
     let mut runs = Vec::new();
     for setup in &setups {
@@ -280,7 +280,7 @@ fn a_peer_that_leaves_a_run_alone_delays_no_other() {
         pair.check(1, run[1], setup);
     }
     assert!(!pair.runs[1].contains_key(&lonely));
-    // When the peer closes, the call ends.
+    // When the peer closes the connection, the waiting call ends with an error.
     pair.sides[0].close();
     pair.rest();
     assert!(matches!(
@@ -304,7 +304,7 @@ fn direct_transfer_can_be_asked_for() {
         unreachable!()
     };
     assert_eq!(report.ot, OtPlan::Direct);
-    // An extension of the run that differs from the connection's.
+    // The run demands another extension than that of the connection's pool.
     setup.config.ot = OtChoice::Extension(Extension::Iknp);
     let runs = pair.call_both(1, &setup);
     pair.rest();

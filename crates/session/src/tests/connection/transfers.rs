@@ -68,7 +68,7 @@ fn the_garblers_keys_are_answered_once() {
         let [keys, answer] = [base.receiver_len(BASE_COUNT), base.sender_len(BASE_COUNT)];
         assert_eq!(lens, [keys, answer]);
     }
-    // Again, with the right length.
+    // A second answer is refused, although its length is right.
     let again = pair
         .sent
         .iter()
@@ -107,10 +107,10 @@ fn sides_with_another_base_part() {
         assert_eq!([ours, theirs], names);
         sides[end].farewell(&error).unwrap()
     };
-    // A side that has not sent its opening sends it before it leaves.
+    // Side 1 has not sent its opening yet. It sends the opening and then the reason why it leaves.
     let words = differ(1, &out);
     differ(0, &words);
-    // Without a difference, the reason is sent too.
+    // A peer whose settings agree also gets the reason.
     let mut third = SessionConnection::new(ConnectionConfig::default(), true);
     let reason = frames(&words).remove(1);
     assert!(matches!(

@@ -14,7 +14,7 @@ fn is_reduced(element: &Field) -> bool {
 
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn check_limits() {
-    // All combinations of minimal and maximal limbs.
+    // The elements have all combinations of minimal and maximal limbs.
     let extremes = (0..32).map(|bits: u32| {
         Field::splat(&std::array::from_fn(|i| {
             MAX_LIMB * u64::from(bits >> i & 1)
