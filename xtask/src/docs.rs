@@ -45,8 +45,8 @@ const FIELDS: [(&str, &[&str]); 2] = [
     (
         "docs/records.md",
         &[
-            "crates/testbed/src/row.rs",
-            "crates/testbed/src/programs/row.rs",
+            "crates/testbed/src/record.rs",
+            "crates/testbed/src/programs/record.rs",
             "crates/netem/src/model/counters.rs",
         ],
     ),

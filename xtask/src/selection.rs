@@ -36,7 +36,7 @@ pub(crate) fn score(root: &Path, arguments: &[&str]) -> Result<(), Box<dyn Error
         .iter()
         .any(|argument| argument.ends_with(".jsonl"))
     {
-        command.args(rows(&folder)?);
+        command.args(records(&folder)?);
     }
     replace(command.args(arguments))
 }
@@ -45,16 +45,18 @@ pub(crate) fn score(root: &Path, arguments: &[&str]) -> Result<(), Box<dyn Error
 /// are those in the directory; given files are only used for fitting.
 pub(crate) fn fit(root: &Path, files: &[&str]) -> Result<(), Box<dyn Error>> {
     let folder = folder(root)?;
-    let rows = rows(&folder)?;
+    let records = records(&folder)?;
     let program = build(root)?;
     let model = root.join("crates/select/model/default.json");
     let mut command = Command::new(&program);
-    command.args(["model", "fit"]).args(&rows).args(files);
+    command.args(["model", "fit"]).args(&records).args(files);
     command.args(["--name", "docs/results/selection"]);
     succeed(command.arg("--out").arg(&model))?;
     // The program includes the previous model, so it gets the new model as an argument.
     let mut command = Command::new(&program);
-    command.args(["testbed", "selection", "score"]).args(&rows);
+    command
+        .args(["testbed", "selection", "score"])
+        .args(&records);
     command.arg("--model").arg(&model).arg("--out").arg(&folder);
     succeed(&mut command)
 }
@@ -66,7 +68,7 @@ fn folder(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
 }
 
 /// Returns the files of records, sorted by name.
-fn rows(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+fn records(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -123,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_found_by_name() {
+    fn records_are_found_by_name() {
         let folder = std::env::temp_dir().join(format!("xtask-selection-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        assert!(rows(&folder).is_err());
+        assert!(records(&folder).is_err());
         for name in ["b.jsonl", "a.jsonl", "score.md"] {
             fs::write(folder.join(name), "").unwrap();
         }
-        let found = rows(&folder).unwrap();
+        let found = records(&folder).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(found, [folder.join("a.jsonl"), folder.join("b.jsonl")]);
     }

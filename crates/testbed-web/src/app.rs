@@ -7,7 +7,7 @@ use std::{
 };
 
 use tokio::sync::{Semaphore, watch};
-use transpute_testbed::row::Environment;
+use transpute_testbed::record::Environment;
 
 use super::{
     error::ApiError,

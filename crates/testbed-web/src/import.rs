@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use transpute_testbed::row::Row;
+use transpute_testbed::record::RunRecord;
 
 use super::{
     run::Run,
@@ -18,14 +18,14 @@ const TRANSACTION_RUNS: usize = 500;
 /// # Errors
 /// Returns [`StoreError`] if the history cannot be used, for example because a server uses the
 /// folder.
-pub fn import(folder: &Path, rows: &[Row]) -> Result<usize, StoreError> {
+pub fn import(folder: &Path, records: &[RunRecord]) -> Result<usize, StoreError> {
     let store = Store::open(folder)?;
     let mut added = 0;
-    for block in rows.chunks(TRANSACTION_RUNS) {
+    for block in records.chunks(TRANSACTION_RUNS) {
         let entries: Vec<_> = (block.iter())
-            .map(|row| {
-                let detail = serde_json::json!({ "row": row, "samples": [], "phases": [] });
-                (Run::of_row(row, &row.circuit), detail.to_string())
+            .map(|record| {
+                let detail = serde_json::json!({ "row": record, "samples": [], "phases": [] });
+                (Run::of_record(record, &record.circuit), detail.to_string())
             })
             .collect();
         let pairs: Vec<_> = (entries.iter())

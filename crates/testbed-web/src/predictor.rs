@@ -20,7 +20,7 @@ use transpute_netem::scenario::Scenario;
 use transpute_select::{
     Candidate, Choice, Chooser, End, PathEstimate, Rule, SelectError, Spec, Workload,
 };
-use transpute_testbed::{emulated::path_of, row::Environment};
+use transpute_testbed::{emulated::path_of, record::Environment};
 
 /// Maximum number of cached circuits, and of cached cost figures per circuit.
 const MAX_KNOWN: usize = 1000;

@@ -5,7 +5,7 @@ use transpute_netem::{model::PathCounters, scenario::Scenario};
 use transpute_testbed::{
     live::LiveState,
     pair::PairReport,
-    row::{Measured, PathLimit, Row},
+    record::{Measured, PathLimit, RunRecord},
 };
 
 /// The result of a run.
@@ -143,24 +143,24 @@ impl Run {
     }
 
     /// Creates a run from a record. `label` is the name of the circuit that users see.
-    pub(super) fn of_row(row: &Row, label: &str) -> Self {
+    pub(super) fn of_record(record: &RunRecord, label: &str) -> Self {
         let mut run = Self {
-            circuit: row.circuit.clone(),
+            circuit: record.circuit.clone(),
             circuit_label: label.to_owned(),
-            scheme: row.scheme.clone(),
-            transport: row.transport.clone(),
-            batch: row.batch,
-            encrypted: row.encrypted,
-            repetition: row.repetition,
-            error: row.error.clone(),
-            state: match (&row.error, row.cut_off_ms) {
+            scheme: record.scheme.clone(),
+            transport: record.transport.clone(),
+            batch: record.batch,
+            encrypted: record.encrypted,
+            repetition: record.repetition,
+            error: record.error.clone(),
+            state: match (&record.error, record.cut_off_ms) {
                 (Some(_), Some(_)) => RunState::CutOff,
                 (Some(_), None) => RunState::Failed,
                 (None, _) => RunState::Ok,
             },
-            ..Self::under(&row.scenario, RunKind::Run, row.started_unix_ms)
+            ..Self::under(&record.scenario, RunKind::Run, record.started_unix_ms)
         };
-        if let Some(measured) = &row.measured {
+        if let Some(measured) = &record.measured {
             run.take(measured);
         }
         run
@@ -267,21 +267,21 @@ fn conditions(scenario: &Scenario) -> String {
 
 #[cfg(test)]
 mod tests {
-    use transpute_testbed::report::fixture::row;
+    use transpute_testbed::report::fixture::record;
 
     use super::*;
 
     #[test]
     fn a_run_has_the_values_of_its_record() {
-        let row = row("aes128", "eu-us", 230.0);
-        let run = Run::of_row(&row, "AES");
+        let record = record("aes128", "eu-us", 230.0);
+        let run = Run::of_record(&record, "AES");
         assert_eq!((run.state, run.kind), (RunState::Ok, RunKind::Run));
         assert_eq!((run.runtime_ms, run.total_ms), (Some(230.0), Some(260.0)));
         assert_eq!(
             (run.rtt_ms, run.loss, run.rate_mbit),
             (110.0, 0.0, Some(1000.0))
         );
-        let limit = row.measured.as_ref().unwrap().limit;
+        let limit = record.measured.as_ref().unwrap().limit;
         assert_eq!(
             run.limit(),
             Some(PathLimit {
@@ -296,12 +296,12 @@ mod tests {
 
     #[test]
     fn a_record_with_an_error_is_a_failed_run() {
-        let mut row = row("aes128", "lan", 1.0);
-        row.measured = None;
-        row.error = Some("it broke".to_owned());
-        assert_eq!(Run::of_row(&row, "").state, RunState::Failed);
-        row.cut_off_ms = Some(2e3);
-        let run = Run::of_row(&row, "");
+        let mut record = record("aes128", "lan", 1.0);
+        record.measured = None;
+        record.error = Some("it broke".to_owned());
+        assert_eq!(Run::of_record(&record, "").state, RunState::Failed);
+        record.cut_off_ms = Some(2e3);
+        let run = Run::of_record(&record, "");
         assert_eq!((run.state, run.limit()), (RunState::CutOff, None));
     }
 

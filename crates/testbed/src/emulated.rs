@@ -8,7 +8,7 @@ use transpute_select::{
 };
 use transpute_units::{Bandwidth, KnownDirection, Loss};
 
-use crate::row::Environment;
+use crate::record::Environment;
 
 /// The assumed rate of a path without an emulated bottleneck. Processors garble more slowly, so the
 /// exact value does not matter.

@@ -8,7 +8,7 @@
 //! | [`live`] | the state of a run in progress |
 //! | [`pair`] | any two programs on a path |
 //! | [`programs`] | matrices of two programs, from a file |
-//! | [`row`] | the record of a run |
+//! | [`record`] | the record of a run |
 //! | [`report`] | tables and charts of records |
 //! | [`selection`] | the evaluation of transport selection |
 
@@ -22,7 +22,7 @@ pub mod measure;
 pub mod pair;
 mod perf;
 pub mod programs;
+pub mod record;
 pub mod report;
-pub mod row;
 pub mod runner;
 pub mod selection;

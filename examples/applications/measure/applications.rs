@@ -13,7 +13,7 @@ use std::{
     process::Command,
 };
 
-use crate::{benchmarking, forecast, rows::Row, running_average, survey};
+use crate::{benchmarking, forecast, records::Record, running_average, survey};
 
 /// The text of a page.
 type Page = Result<String, Box<dyn Error>>;
@@ -24,7 +24,7 @@ struct Application {
     name: &'static str,
     /// Renders the body of the page from records in the order of the plan. The heading and the line
     /// on the origin of the records are the same for all applications.
-    render: fn(&[Row]) -> Page,
+    render: fn(&[Record]) -> Page,
 }
 
 const APPLICATIONS: [Application; 4] = [
@@ -122,8 +122,8 @@ impl Application {
         ));
         let failed = read
             .iter()
-            .filter(|row| row.error.is_some() && !row.cut_off);
-        let cut_off = read.iter().filter(|row| row.cut_off);
+            .filter(|record| record.error.is_some() && !record.cut_off);
+        let cut_off = read.iter().filter(|record| record.cut_off);
         page.push_str(&format!(
             ": {} runs, {} of them cut off and {} failed. The last one ran on {} processors ({}), {}.\n\n",
             read.len(),

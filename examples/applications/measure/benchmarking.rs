@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use crate::rows::{Row, Table, cell, groups, median, of, said_by_a, said_by_b, text, value};
+use crate::records::{Record, Table, cell, groups, median, of, said_by_a, said_by_b, text, value};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -37,7 +37,7 @@ const PUBLISHED: [Published; 2] = [
 ];
 
 /// Renders the tables of all experiments.
-pub(super) fn render(rows: &[Row]) -> Outcome<String> {
+pub(super) fn render(records: &[Record]) -> Outcome<String> {
     let mut page = String::from(
         "n companies learn average, variance, median, maximum and best in class of a figure; \
          [the example](../../../examples/applications/benchmarking/README.md) describes the protocol. The paper is Kerschbaum and \
@@ -48,14 +48,18 @@ pub(super) fn render(rows: &[Row]) -> Outcome<String> {
          compared with a plain computation.\n\n",
     );
     for part in [
-        beside_the_paper(rows)?,
-        by_delay(rows, "concurrent", "Seconds, all companies at once")?,
-        by_delay(rows, "sequential", "Seconds, one company after the other")?,
-        shares(rows)?,
-        by_delay(rows, "transports", "Seconds, companies over quic")?,
-        by_delay(rows, "apart", "Seconds, the servers on opposite sides")?,
-        many(rows)?,
-        computation(rows)?,
+        beside_the_paper(records)?,
+        by_delay(records, "concurrent", "Seconds, all companies at once")?,
+        by_delay(
+            records,
+            "sequential",
+            "Seconds, one company after the other",
+        )?,
+        shares(records)?,
+        by_delay(records, "transports", "Seconds, companies over quic")?,
+        by_delay(records, "apart", "Seconds, the servers on opposite sides")?,
+        many(records)?,
+        computation(records)?,
     ] {
         page.push_str(&part);
         page.push('\n');
@@ -63,17 +67,17 @@ pub(super) fn render(rows: &[Row]) -> Outcome<String> {
     Ok(page)
 }
 
-fn companies(row: &Row) -> Outcome<f64> {
-    value(row, "n")
+fn companies(record: &Record) -> Outcome<f64> {
+    value(record, "n")
 }
 
 /// Returns the one-way delay in milliseconds, as in the paper.
-fn delay(row: &Row) -> f64 {
-    row.scenario.rtt_ms() / 2.0
+fn delay(record: &Record) -> f64 {
+    record.scenario.rtt_ms() / 2.0
 }
 
-fn elapsed_s(row: &Row) -> Outcome<f64> {
-    Ok(said_by_b(row, "/elapsed_ms")? / 1e3)
+fn elapsed_s(record: &Record) -> Outcome<f64> {
+    Ok(said_by_b(record, "/elapsed_ms")? / 1e3)
 }
 
 fn section(title: &str, text: &str, table: &Table) -> String {
@@ -81,11 +85,13 @@ fn section(title: &str, text: &str, table: &Table) -> String {
 }
 
 /// Renders the paper's statements and the measurements.
-fn beside_the_paper(rows: &[Row]) -> Outcome<String> {
+fn beside_the_paper(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new("", ["45 companies, 100 ms", "paper", "here"]);
     for published in &PUBLISHED {
-        let largest: Vec<&Row> = (of(rows, published.order).into_iter())
-            .filter(|row| companies(row).is_ok_and(|n| n == LARGEST.0) && delay(row) == LARGEST.1)
+        let largest: Vec<&Record> = (of(records, published.order).into_iter())
+            .filter(|record| {
+                companies(record).is_ok_and(|n| n == LARGEST.0) && delay(record) == LARGEST.1
+            })
             .collect();
         table.push([
             format!("seconds, {} ({})", published.order, published.figure),
@@ -94,8 +100,9 @@ fn beside_the_paper(rows: &[Row]) -> Outcome<String> {
             cell(&largest, elapsed_s)?,
         ]);
         if published.order == "concurrent" {
-            let slower =
-                |row: &Row| Ok(1e3 * said_by_b(row, "/elapsed_ms")? / said_by_b(row, "/plain_us")?);
+            let slower = |record: &Record| {
+                Ok(1e3 * said_by_b(record, "/elapsed_ms")? / said_by_b(record, "/plain_us")?)
+            };
             table.push([
                 "times as long as a plain computation".to_owned(),
                 "60,000".to_owned(),
@@ -112,23 +119,23 @@ fn beside_the_paper(rows: &[Row]) -> Outcome<String> {
 }
 
 /// Renders the times by number of companies and delay.
-fn by_delay(rows: &[Row], experiment: &str, title: &str) -> Outcome<String> {
-    let rows = of(rows, experiment);
-    let delays = delays(&rows)?;
+fn by_delay(records: &[Record], experiment: &str, title: &str) -> Outcome<String> {
+    let records = of(records, experiment);
+    let delays = delays(&records)?;
     let headers: Vec<String> = (delays.iter().map(|delay| format!("{delay} ms"))).collect();
     let headers = ["companies"]
         .into_iter()
         .chain(headers.iter().map(String::as_str));
     let mut table = Table::new("", headers);
-    for (n, rows) in groups(rows.iter().copied(), companies)? {
+    for (n, records) in groups(records.iter().copied(), companies)? {
         let mut line = vec![format!("{n}")];
         for &at in &delays {
-            let rows: Vec<&Row> = rows
+            let records: Vec<&Record> = records
                 .iter()
                 .copied()
-                .filter(|row| delay(row) == at)
+                .filter(|record| delay(record) == at)
                 .collect();
-            line.push(cell(&rows, elapsed_s)?);
+            line.push(cell(&records, elapsed_s)?);
         }
         table.push(line);
     }
@@ -151,13 +158,13 @@ fn by_delay(rows: &[Row], experiment: &str, title: &str) -> Outcome<String> {
     Ok(section(title, text, &table))
 }
 
-fn delays(rows: &[&Row]) -> Outcome<Vec<f64>> {
-    let groups = groups(rows.iter().copied(), |row| Ok(delay(row)))?;
+fn delays(records: &[&Record]) -> Outcome<Vec<f64>> {
+    let groups = groups(records.iter().copied(), |record| Ok(delay(record)))?;
     Ok(groups.into_iter().map(|(delay, _)| delay).collect())
 }
 
 /// Renders the share of the path in the time.
-fn shares(rows: &[Row]) -> Outcome<String> {
+fn shares(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new(
         "",
         [
@@ -171,10 +178,13 @@ fn shares(rows: &[Row]) -> Outcome<String> {
     for published in &PUBLISHED {
         let mut shares = Vec::new();
         let mut at_largest = None;
-        for (n, rows) in groups(of(rows, published.order), companies)? {
+        for (n, records) in groups(of(records, published.order), companies)? {
             let at = |wanted: f64| {
-                let rows = rows.iter().copied().filter(|row| delay(row) == wanted);
-                median(&rows.collect::<Vec<_>>(), elapsed_s)
+                let records = records
+                    .iter()
+                    .copied()
+                    .filter(|record| delay(record) == wanted);
+                median(&records.collect::<Vec<_>>(), elapsed_s)
             };
             let (Some(near), Some(far)) = (at(0.0)?, at(LARGEST.1)?) else {
                 continue;
@@ -206,7 +216,7 @@ fn shares(rows: &[Row]) -> Outcome<String> {
 }
 
 /// Renders the times of a thousand companies.
-fn many(rows: &[Row]) -> Outcome<String> {
+fn many(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new(
         "",
         [
@@ -217,14 +227,16 @@ fn many(rows: &[Row]) -> Outcome<String> {
             "from inputs to output (ms)",
         ],
     );
-    let key = |row: &Row| Ok((companies(row)?, delay(row)));
-    for ((n, delay), rows) in groups(of(rows, "thousand"), key)? {
+    let key = |record: &Record| Ok((companies(record)?, delay(record)));
+    for ((n, delay), records) in groups(of(records, "thousand"), key)? {
         table.push([
             format!("{n}"),
             format!("{delay}"),
-            cell(&rows, |row| Ok(said_by_b(row, "/uploaded_ms")? / 1e3))?,
-            cell(&rows, elapsed_s)?,
-            cell(&rows, |row| said_by_a(row, "/computing_ms"))?,
+            cell(&records, |record| {
+                Ok(said_by_b(record, "/uploaded_ms")? / 1e3)
+            })?,
+            cell(&records, elapsed_s)?,
+            cell(&records, |record| said_by_a(record, "/computing_ms"))?,
         ]);
     }
     Ok(section(
@@ -236,7 +248,7 @@ fn many(rows: &[Row]) -> Outcome<String> {
 }
 
 /// Renders the costs of the servers' computation.
-fn computation(rows: &[Row]) -> Outcome<String> {
+fn computation(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new(
         "",
         [
@@ -247,25 +259,26 @@ fn computation(rows: &[Row]) -> Outcome<String> {
             "transport",
         ],
     );
-    let rows = rows
+    let records = records
         .iter()
-        .filter(|row| ["concurrent", "thousand"].contains(&row.experiment.as_str()));
-    for (n, rows) in groups(rows, companies)? {
-        let is_at = |row: &&Row| text(row, "order").is_ok_and(|order| order == "concurrent");
-        let rows: Vec<&Row> = rows.into_iter().filter(is_at).collect();
-        let transport = rows.iter().find_map(|row| {
-            let said = row.said.a.as_ref()?.pointer("/transport")?;
+        .filter(|record| ["concurrent", "thousand"].contains(&record.experiment.as_str()));
+    for (n, records) in groups(records, companies)? {
+        let is_at =
+            |record: &&Record| text(record, "order").is_ok_and(|order| order == "concurrent");
+        let records: Vec<&Record> = records.into_iter().filter(is_at).collect();
+        let transport = records.iter().find_map(|record| {
+            let said = record.said.a.as_ref()?.pointer("/transport")?;
             Some(said.as_str()?.to_owned())
         });
         let whole = |pointer: &'static str| -> Outcome<String> {
-            let median = median(&rows, |row| said_by_a(row, pointer))?;
+            let median = median(&records, |record| said_by_a(record, pointer))?;
             Ok(median.map_or("-".to_owned(), |value| format!("{value:.0}")))
         };
         table.push([
             format!("{n}"),
             whole("/and_gates")?,
             whole("/computing_bytes")?,
-            cell(&rows, |row| said_by_a(row, "/computing_ms"))?,
+            cell(&records, |record| said_by_a(record, "/computing_ms"))?,
             transport.unwrap_or_else(|| "-".to_owned()),
         ]);
     }

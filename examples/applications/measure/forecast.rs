@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use crate::rows::{Row, Table, cell, groups, median, of, said_by_b, text, value};
+use crate::records::{Record, Table, cell, groups, median, of, said_by_b, text, value};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -64,7 +64,7 @@ const PUBLISHED: [Published; 3] = [
 ];
 
 /// Renders the tables of all experiments.
-pub(super) fn render(rows: &[Row]) -> Outcome<String> {
+pub(super) fn render(records: &[Record]) -> Outcome<String> {
     let mut page = String::from(
         "Two parties divide numbers that they hold additive shares of, and average time series;\n\
          [the example](../../../examples/applications/forecast/README.md) describes the protocols and what each party learns. The\n\
@@ -78,15 +78,15 @@ pub(super) fn render(rows: &[Row]) -> Outcome<String> {
          the paper. Keys have the paper's 1,024 bits unless the table states another size.\n\n",
     );
     for part in [
-        verdict(rows)?,
-        beside_table_3(rows)?,
-        figures(rows)?,
-        connected(rows)?,
-        transports(rows)?,
-        signed(rows)?,
-        key_sizes(rows)?,
-        averages(rows)?,
-        gates(rows)?,
+        verdict(records)?,
+        beside_table_3(records)?,
+        figures(records)?,
+        connected(records)?,
+        transports(records)?,
+        signed(records)?,
+        key_sizes(records)?,
+        averages(records)?,
+        gates(records)?,
     ] {
         page.push_str(&part);
         page.push('\n');
@@ -98,38 +98,38 @@ fn section(title: &str, text: &str, table: &Table) -> String {
     format!("## {title}\n\n{text}\n\n{}", table.markdown())
 }
 
-fn is_far(row: &Row) -> bool {
-    row.scenario.rtt_ms() == FAR_MS
+fn is_far(record: &Record) -> bool {
+    record.scenario.rtt_ms() == FAR_MS
 }
 
 fn path(is_far: bool) -> &'static str {
     if is_far { "45 ms" } else { "0.5 ms" }
 }
 
-fn total(row: &Row) -> Outcome<f64> {
-    said_by_b(row, "/seconds/total")
+fn total(record: &Record) -> Outcome<f64> {
+    said_by_b(record, "/seconds/total")
 }
 
 /// Returns the records of a cell of the main experiment.
 fn divisions<'a>(
-    rows: &'a [Row],
+    records: &'a [Record],
     far: bool,
     approach: &str,
     numbers: &str,
     width: f64,
-) -> Vec<&'a Row> {
-    (of(rows, "division").into_iter())
-        .filter(|row| {
-            is_far(row) == far
-                && text(row, "approach").is_ok_and(|found| found == approach)
-                && text(row, "numbers").is_ok_and(|found| found == numbers)
-                && value(row, "width").is_ok_and(|found| found == width)
+) -> Vec<&'a Record> {
+    (of(records, "division").into_iter())
+        .filter(|record| {
+            is_far(record) == far
+                && text(record, "approach").is_ok_and(|found| found == approach)
+                && text(record, "numbers").is_ok_and(|found| found == numbers)
+                && value(record, "width").is_ok_and(|found| found == width)
         })
         .collect()
 }
 
 /// Renders the comparison of circuits over the long path with the paper's fastest protocol.
-fn verdict(rows: &[Row]) -> Outcome<String> {
+fn verdict(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new(
         "",
         [
@@ -144,7 +144,7 @@ fn verdict(rows: &[Row]) -> Outcome<String> {
         let fastest = (PUBLISHED.iter())
             .filter_map(|published| published.far[index])
             .fold(f64::INFINITY, f64::min);
-        let ours = divisions(rows, true, "circuit", "large", width);
+        let ours = divisions(records, true, "circuit", "large", width);
         let Some(seconds) = median(&ours, total)? else {
             continue;
         };
@@ -166,7 +166,7 @@ fn verdict(rows: &[Row]) -> Outcome<String> {
     Ok(section("One division over the internet", &text, &table))
 }
 
-fn beside_table_3(rows: &[Row]) -> Outcome<String> {
+fn beside_table_3(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new(
         "",
         [
@@ -199,8 +199,8 @@ fn beside_table_3(rows: &[Row]) -> Outcome<String> {
             }
             let mut line = name("here");
             for width in WIDTHS {
-                let rows = divisions(rows, far, published.approach, "large", width);
-                line.push(cell(&rows, total)?);
+                let records = divisions(records, far, published.approach, "large", width);
+                line.push(cell(&records, total)?);
             }
             table.push(line);
         }
@@ -214,7 +214,7 @@ fn beside_table_3(rows: &[Row]) -> Outcome<String> {
     ))
 }
 
-fn figures(rows: &[Row]) -> Outcome<String> {
+fn figures(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new(
         "",
         [
@@ -232,7 +232,7 @@ fn figures(rows: &[Row]) -> Outcome<String> {
                 ];
                 for width in WIDTHS {
                     line.push(cell(
-                        &divisions(rows, far, approach, numbers, width),
+                        &divisions(records, far, approach, numbers, width),
                         total,
                     )?);
                 }
@@ -249,7 +249,7 @@ fn figures(rows: &[Row]) -> Outcome<String> {
     ))
 }
 
-fn connected(rows: &[Row]) -> Outcome<String> {
+fn connected(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new(
         "",
         [
@@ -262,14 +262,15 @@ fn connected(rows: &[Row]) -> Outcome<String> {
     );
     for published in &PUBLISHED {
         for width in WIDTHS {
-            let [near, far] =
-                [false, true].map(|far| divisions(rows, far, published.approach, "large", width));
+            let [near, far] = [false, true]
+                .map(|far| divisions(records, far, published.approach, "large", width));
             if near.is_empty() && far.is_empty() {
                 continue;
             }
-            let online = |row: &Row| Ok(1e3 * said_by_b(row, "/seconds/online")?);
-            let bytes =
-                |row: &Row| Ok(said_by_b(row, "/bytes/sent")? + said_by_b(row, "/bytes/received")?);
+            let online = |record: &Record| Ok(1e3 * said_by_b(record, "/seconds/online")?);
+            let bytes = |record: &Record| {
+                Ok(said_by_b(record, "/bytes/sent")? + said_by_b(record, "/bytes/received")?)
+            };
             let bytes = median(&far, bytes)?;
             table.push([
                 published.approach.to_owned(),
@@ -291,15 +292,20 @@ fn connected(rows: &[Row]) -> Outcome<String> {
     ))
 }
 
-fn transports(rows: &[Row]) -> Outcome<String> {
+fn transports(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new(
         "",
         ["transport", "bits", "seconds, 45 ms", "connected (ms)"],
     );
-    let key = |row: &Row| Ok((text(row, "width")?, text(row, "transport")?));
-    for ((width, transport), rows) in groups(of(rows, "transports"), key)? {
-        let online = |row: &Row| Ok(1e3 * said_by_b(row, "/seconds/online")?);
-        table.push([transport, width, cell(&rows, total)?, cell(&rows, online)?]);
+    let key = |record: &Record| Ok((text(record, "width")?, text(record, "transport")?));
+    for ((width, transport), records) in groups(of(records, "transports"), key)? {
+        let online = |record: &Record| Ok(1e3 * said_by_b(record, "/seconds/online")?);
+        table.push([
+            transport,
+            width,
+            cell(&records, total)?,
+            cell(&records, online)?,
+        ]);
     }
     Ok(section(
         "By transport",
@@ -309,11 +315,11 @@ fn transports(rows: &[Row]) -> Outcome<String> {
     ))
 }
 
-fn signed(rows: &[Row]) -> Outcome<String> {
+fn signed(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new("", ["approach", "bits", "seconds, 45 ms"]);
-    let key = |row: &Row| Ok((text(row, "approach")?, text(row, "width")?));
-    for ((approach, width), rows) in groups(of(rows, "signed"), key)? {
-        table.push([approach, width, cell(&rows, total)?]);
+    let key = |record: &Record| Ok((text(record, "approach")?, text(record, "width")?));
+    for ((approach, width), records) in groups(of(records, "signed"), key)? {
+        table.push([approach, width, cell(&records, total)?]);
     }
     Ok(section(
         "Signed numbers",
@@ -322,7 +328,7 @@ fn signed(rows: &[Row]) -> Outcome<String> {
     ))
 }
 
-fn key_sizes(rows: &[Row]) -> Outcome<String> {
+fn key_sizes(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new(
         "",
         [
@@ -332,10 +338,15 @@ fn key_sizes(rows: &[Row]) -> Outcome<String> {
             "making the key (s)",
         ],
     );
-    let key = |row: &Row| Ok((text(row, "approach")?, text(row, "key_bits")?));
-    for ((approach, bits), rows) in groups(of(rows, "key-size"), key)? {
-        let setup = |row: &Row| said_by_b(row, "/seconds/setup");
-        table.push([approach, bits, cell(&rows, total)?, cell(&rows, setup)?]);
+    let key = |record: &Record| Ok((text(record, "approach")?, text(record, "key_bits")?));
+    for ((approach, bits), records) in groups(of(records, "key-size"), key)? {
+        let setup = |record: &Record| said_by_b(record, "/seconds/setup");
+        table.push([
+            approach,
+            bits,
+            cell(&records, total)?,
+            cell(&records, setup)?,
+        ]);
     }
     Ok(section(
         "Longer keys",
@@ -344,7 +355,7 @@ fn key_sizes(rows: &[Row]) -> Outcome<String> {
     ))
 }
 
-fn averages(rows: &[Row]) -> Outcome<String> {
+fn averages(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new(
         "",
         [
@@ -355,36 +366,36 @@ fn averages(rows: &[Row]) -> Outcome<String> {
             "result",
         ],
     );
-    let weights = |row: &Row| {
-        Ok(match row.experiment.as_str() {
-            "average" if text(row, "weights")?.starts_with("--periods") => (
-                text(row, "approach")?,
+    let weights = |record: &Record| {
+        Ok(match record.experiment.as_str() {
+            "average" if text(record, "weights")?.starts_with("--periods") => (
+                text(record, "approach")?,
                 "moving average of 12 months".to_owned(),
             ),
-            "average" => (text(row, "approach")?, "weighted, 12 months".to_owned()),
+            "average" => (text(record, "approach")?, "weighted, 12 months".to_owned()),
             _ => (
                 "circuit".to_owned(),
                 format!(
                     "weighted with split weights, {} months",
-                    text(row, "periods")?
+                    text(record, "periods")?
                 ),
             ),
         })
     };
-    let of_averages = [of(rows, "average"), of(rows, "split-weights")].concat();
-    for ((approach, forecast), rows) in groups(of_averages, weights)? {
-        let gates = rows
+    let of_averages = [of(records, "average"), of(records, "split-weights")].concat();
+    for ((approach, forecast), records) in groups(of_averages, weights)? {
+        let gates = records
             .first()
-            .and_then(|row| said_by_b(row, "/and_gates").ok());
-        let result = rows.iter().find_map(|row| {
-            let said = row.said.b.as_ref()?.pointer("/value")?;
+            .and_then(|record| said_by_b(record, "/and_gates").ok());
+        let result = records.iter().find_map(|record| {
+            let said = record.said.b.as_ref()?.pointer("/value")?;
             Some(said.as_str()?.to_owned())
         });
         table.push([
             forecast,
             approach,
             gates.map_or("-".to_owned(), |gates| format!("{gates}")),
-            cell(&rows, total)?,
+            cell(&records, total)?,
             result.unwrap_or("-".to_owned()),
         ]);
     }
@@ -397,11 +408,11 @@ fn averages(rows: &[Row]) -> Outcome<String> {
     ))
 }
 
-fn gates(rows: &[Row]) -> Outcome<String> {
+fn gates(records: &[Record]) -> Outcome<String> {
     let mut page = String::new();
-    let row = of(rows, "gates")
+    let record = of(records, "gates")
         .into_iter()
-        .find(|row| row.error.is_none());
+        .find(|record| record.error.is_none());
     for (number, name) in [(1, "multiplication"), (2, "division")] {
         let mut table = Table::new(
             "",
@@ -414,7 +425,7 @@ fn gates(rows: &[Row]) -> Outcome<String> {
                 "the paper, all gates",
             ],
         );
-        let lines = row.and_then(|row| row.said.b.as_ref()?.get(name)?.as_array());
+        let lines = record.and_then(|record| record.said.b.as_ref()?.get(name)?.as_array());
         for line in lines.into_iter().flatten() {
             let number = |pointer: &str| {
                 let found = line.pointer(pointer).and_then(serde_json::Value::as_u64);

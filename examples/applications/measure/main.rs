@@ -9,7 +9,7 @@ mod benchmarking;
 #[cfg(target_os = "linux")]
 mod forecast;
 #[cfg(target_os = "linux")]
-mod rows;
+mod records;
 #[cfg(target_os = "linux")]
 mod running_average;
 #[cfg(target_os = "linux")]

@@ -5,7 +5,7 @@ use std::error::Error;
 
 use transpute_testbed::report::number;
 
-use crate::rows::{Row, Table, cell, groups, of, said_by_a, said_by_b, text, used, value};
+use crate::records::{Record, Table, cell, groups, of, said_by_a, said_by_b, text, used, value};
 
 /// The number of rounds that times and traffic are scaled to.
 const ROUNDS: f64 = 1000.0;
@@ -35,7 +35,7 @@ const PUBLISHED_BATCHES: [(f64, f64, f64); 4] = [
 ];
 
 /// Renders the tables.
-pub(super) fn render(rows: &[Row]) -> Result<String, Box<dyn Error>> {
+pub(super) fn render(records: &[Record]) -> Result<String, Box<dyn Error>> {
     Ok(format!(
         "One device and one statistics server, where the paper has two devices and the server (three parties, which \
          is its baseline). A round adds the device's distance to the running sum; the server learns the sum. Times \
@@ -56,18 +56,18 @@ pub(super) fn render(rows: &[Row]) -> Result<String, Box<dyn Error>> {
          ## The same at 500 ms (Figure 10)\n\n{}\n\n\
          ## What is opened\n\n\
          Batches of 1,000 rounds: the sum after each of them, as theirs, or after the last only.\n\n{}\n",
-        latency(rows)?.markdown().trim_end(),
-        loss(rows)?.markdown().trim_end(),
-        loss_costs(rows)?.markdown().trim_end(),
-        batches(rows, "batch", 0.0)?.markdown().trim_end(),
-        batches(rows, "batch-500", 500.0)?.markdown().trim_end(),
-        opened(rows)?.markdown().trim_end(),
+        latency(records)?.markdown().trim_end(),
+        loss(records)?.markdown().trim_end(),
+        loss_costs(records)?.markdown().trim_end(),
+        batches(records, "batch", 0.0)?.markdown().trim_end(),
+        batches(records, "batch-500", 500.0)?.markdown().trim_end(),
+        opened(records)?.markdown().trim_end(),
     ))
 }
 
 /// Returns the seconds of all rounds, measured by the server.
-fn seconds(row: &Row) -> Result<f64, Box<dyn Error>> {
-    said_by_a(row, "/seconds")
+fn seconds(record: &Record) -> Result<f64, Box<dyn Error>> {
+    said_by_a(record, "/seconds")
 }
 
 /// Returns the added latency in milliseconds.
@@ -76,17 +76,17 @@ fn added(rtt_ms: f64) -> f64 {
     ((rtt_ms - BASE_RTT_MS) * 100.0).round() / 100.0
 }
 
-fn ms_of_round(row: &Row) -> Result<f64, Box<dyn Error>> {
-    Ok(seconds(row)? * 1e3 / value(row, "rounds")?)
+fn ms_of_round(record: &Record) -> Result<f64, Box<dyn Error>> {
+    Ok(seconds(record)? * 1e3 / value(record, "rounds")?)
 }
 
 /// Returns the megabytes on the wire of a thousand rounds, both directions.
-fn megabytes(row: &Row) -> Result<f64, Box<dyn Error>> {
-    let bytes: u64 = row.party_bytes.iter().sum();
-    Ok(bytes as f64 / 1e6 * ROUNDS / value(row, "rounds")?)
+fn megabytes(record: &Record) -> Result<f64, Box<dyn Error>> {
+    let bytes: u64 = record.party_bytes.iter().sum();
+    Ok(bytes as f64 / 1e6 * ROUNDS / value(record, "rounds")?)
 }
 
-fn latency(rows: &[Row]) -> Result<Table, Box<dyn Error>> {
+fn latency(records: &[Record]) -> Result<Table, Box<dyn Error>> {
     let mut table = Table::new(
         "Latency",
         [
@@ -100,19 +100,20 @@ fn latency(rows: &[Row]) -> Result<Table, Box<dyn Error>> {
             "their line (s)",
         ],
     );
-    let both = of(rows, "latency")
+    let both = of(records, "latency")
         .into_iter()
-        .chain(of(rows, "long-latency"));
-    for (rtt, rows) in groups(both, |row| Ok(row.scenario.rtt_ms()))? {
+        .chain(of(records, "long-latency"));
+    for (rtt, records) in groups(both, |record| Ok(record.scenario.rtt_ms()))? {
         let added = added(rtt);
         table.push([
             number(added),
-            rows.first()
-                .map_or(Ok(String::new()), |row| text(row, "rounds"))?,
-            used(&rows),
-            cell(&rows, ms_of_round)?,
-            cell(&rows, |row| Ok(ms_of_round(row)? / rtt))?,
-            cell(&rows, |row| Ok(ms_of_round(row)? * ROUNDS / 1e3))?,
+            records
+                .first()
+                .map_or(Ok(String::new()), |record| text(record, "rounds"))?,
+            used(&records),
+            cell(&records, ms_of_round)?,
+            cell(&records, |record| Ok(ms_of_round(record)? / rtt))?,
+            cell(&records, |record| Ok(ms_of_round(record)? * ROUNDS / 1e3))?,
             number(published_latency(added)),
             number(published_latency(added) * ROUNDS / 1e3),
         ]);
@@ -120,19 +121,19 @@ fn latency(rows: &[Row]) -> Result<Table, Box<dyn Error>> {
     Ok(table)
 }
 
-fn loss(rows: &[Row]) -> Result<Table, Box<dyn Error>> {
-    let rows = of(rows, "loss");
-    let transports = groups(rows.iter().copied(), |row| text(row, "transport"))?;
+fn loss(records: &[Record]) -> Result<Table, Box<dyn Error>> {
+    let records = of(records, "loss");
+    let transports = groups(records.iter().copied(), |record| text(record, "transport"))?;
     let names = transports.iter().map(|(name, _)| name.as_str());
     let mut table = Table::new(
         "Loss",
         ["loss (%)"].into_iter().chain(names).collect::<Vec<_>>(),
     );
-    for (loss, rows) in groups(rows, |row| Ok(row.scenario.up.loss))? {
+    for (loss, records) in groups(records, |record| Ok(record.scenario.up.loss))? {
         let mut line = vec![number(loss * 100.0)];
         for (name, _) in &transports {
-            let of_name: Vec<&Row> = (rows.iter().copied())
-                .filter(|row| text(row, "transport").is_ok_and(|text| text == *name))
+            let of_name: Vec<&Record> = (records.iter().copied())
+                .filter(|record| text(record, "transport").is_ok_and(|text| text == *name))
                 .collect();
             line.push(cell(&of_name, ms_of_round)?);
         }
@@ -141,7 +142,7 @@ fn loss(rows: &[Row]) -> Result<Table, Box<dyn Error>> {
     Ok(table)
 }
 
-fn loss_costs(rows: &[Row]) -> Result<Table, Box<dyn Error>> {
+fn loss_costs(records: &[Record]) -> Result<Table, Box<dyn Error>> {
     let mut table = Table::new(
         "Costs of loss",
         [
@@ -152,21 +153,21 @@ fn loss_costs(rows: &[Row]) -> Result<Table, Box<dyn Error>> {
             "server's processor (s)",
         ],
     );
-    let auto = (of(rows, "loss").into_iter())
-        .filter(|row| text(row, "transport").is_ok_and(|text| text == "auto"));
-    for (loss, rows) in groups(auto, |row| Ok(row.scenario.up.loss))? {
+    let auto = (of(records, "loss").into_iter())
+        .filter(|record| text(record, "transport").is_ok_and(|text| text == "auto"));
+    for (loss, records) in groups(auto, |record| Ok(record.scenario.up.loss))? {
         table.push([
             number(loss * 100.0),
-            used(&rows),
-            cell(&rows, megabytes)?,
-            cell(&rows, |row| said_by_b(row, "/cpu_s"))?,
-            cell(&rows, |row| said_by_a(row, "/cpu_s"))?,
+            used(&records),
+            cell(&records, megabytes)?,
+            cell(&records, |record| said_by_b(record, "/cpu_s"))?,
+            cell(&records, |record| said_by_a(record, "/cpu_s"))?,
         ]);
     }
     Ok(table)
 }
 
-fn batches(rows: &[Row], experiment: &str, added_ms: f64) -> Result<Table, Box<dyn Error>> {
+fn batches(records: &[Record], experiment: &str, added_ms: f64) -> Result<Table, Box<dyn Error>> {
     let mut table = Table::new(
         "Batches",
         [
@@ -180,7 +181,7 @@ fn batches(rows: &[Row], experiment: &str, added_ms: f64) -> Result<Table, Box<d
             "server's memory (MiB)",
         ],
     );
-    let mut groups = groups(of(rows, experiment), |row| value(row, "batch"))?;
+    let mut groups = groups(of(records, experiment), |record| value(record, "batch"))?;
     // Values of the paper without a measurement here get a line of their own.
     for &(added, batch, _) in &PUBLISHED_BATCHES {
         if added == added_ms && !groups.iter().any(|(known, _)| *known == batch) {
@@ -188,42 +189,42 @@ fn batches(rows: &[Row], experiment: &str, added_ms: f64) -> Result<Table, Box<d
         }
     }
     groups.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-    for (batch, rows) in groups {
+    for (batch, records) in groups {
         let theirs = PUBLISHED_BATCHES
             .iter()
             .find(|(added, known, _)| (*added, *known) == (added_ms, batch));
         let memory = |bytes: f64| bytes / MEBI;
         table.push([
             batch.to_string(),
-            cell(&rows, seconds)?,
+            cell(&records, seconds)?,
             theirs.map_or("-".to_owned(), |(.., seconds)| number(*seconds)),
-            cell(&rows, megabytes)?,
-            cell(&rows, |row| said_by_b(row, "/cpu_s"))?,
-            cell(&rows, |row| said_by_a(row, "/cpu_s"))?,
-            cell(&rows, |row| {
-                said_by_b(row, "/peak_resident_bytes").map(memory)
+            cell(&records, megabytes)?,
+            cell(&records, |record| said_by_b(record, "/cpu_s"))?,
+            cell(&records, |record| said_by_a(record, "/cpu_s"))?,
+            cell(&records, |record| {
+                said_by_b(record, "/peak_resident_bytes").map(memory)
             })?,
-            cell(&rows, |row| {
-                said_by_a(row, "/peak_resident_bytes").map(memory)
+            cell(&records, |record| {
+                said_by_a(record, "/peak_resident_bytes").map(memory)
             })?,
         ]);
     }
     Ok(table)
 }
 
-fn opened(rows: &[Row]) -> Result<Table, Box<dyn Error>> {
+fn opened(records: &[Record]) -> Result<Table, Box<dyn Error>> {
     let mut table = Table::new(
         "Opened",
         ["added (ms)", "sums opened", "AND gates", "MB", "seconds"],
     );
-    let key = |row: &Row| Ok((row.scenario.rtt_ms(), text(row, "opened")?));
-    for ((rtt, opened), rows) in groups(of(rows, "opened"), key)? {
+    let key = |record: &Record| Ok((record.scenario.rtt_ms(), text(record, "opened")?));
+    for ((rtt, opened), records) in groups(of(records, "opened"), key)? {
         table.push([
             number(added(rtt)),
             format!("each {opened}"),
-            cell(&rows, |row| said_by_a(row, "/and_gates"))?,
-            cell(&rows, megabytes)?,
-            cell(&rows, seconds)?,
+            cell(&records, |record| said_by_a(record, "/and_gates"))?,
+            cell(&records, megabytes)?,
+            cell(&records, seconds)?,
         ]);
     }
     Ok(table)

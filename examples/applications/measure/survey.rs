@@ -5,11 +5,11 @@ use std::error::Error;
 
 use transpute_testbed::report::number;
 
-use crate::rows::{Row, Table, cell, groups, median, of, said_by_a, said_by_b, text, used};
+use crate::records::{Record, Table, cell, groups, median, of, said_by_a, said_by_b, text, used};
 
-/// A row of Table 17.
+/// A record of Table 17.
 struct Published {
-    /// The prefix of the names of the experiments that correspond to the row.
+    /// The prefix of the names of the experiments that correspond to the record.
     variant: &'static str,
     /// Number of bits of an answer in our experiment: 5 choices, or numbers below 256. The answers
     /// in the paper have 32 bits.
@@ -57,8 +57,8 @@ const PRICES: [f64; 2] = [0.1, 0.2];
 const MEGA: f64 = 1e6;
 
 /// Renders the tables.
-pub(super) fn render(rows: &[Row]) -> Result<String, Box<dyn Error>> {
-    let (histograms, plans) = histograms(rows)?;
+pub(super) fn render(records: &[Record]) -> Result<String, Box<dyn Error>> {
+    let (histograms, plans) = histograms(records)?;
     Ok(format!(
         "## A histogram for each of 20 questions, 5,000 answers\n\n\
          Two servers with XOR shares of the answers; *equality* counts each of 5 choices, *range* the numbers of 8 bits \
@@ -77,11 +77,11 @@ pub(super) fn render(rows: &[Row]) -> Result<String, Box<dyn Error>> {
         plans.markdown().trim_end(),
         number(CANDIDATES),
         number(ALGORITHM_S),
-        itemsets(rows)?.markdown().trim_end(),
+        itemsets(records)?.markdown().trim_end(),
     ))
 }
 
-fn histograms(rows: &[Row]) -> Result<(Table, Table), Box<dyn Error>> {
+fn histograms(records: &[Record]) -> Result<(Table, Table), Box<dyn Error>> {
     let mut table = Table::new(
         "Histograms",
         [
@@ -112,13 +112,13 @@ fn histograms(rows: &[Row]) -> Result<(Table, Table), Box<dyn Error>> {
     );
     for published in &TABLE_17 {
         let variant = published.variant;
-        let of_variant = rows
+        let of_variant = records
             .iter()
-            .filter(|row| row.experiment.starts_with(variant));
-        let key = |row: &Row| Ok((row.scenario.name.clone(), text(row, "transport")?));
-        for ((path, _), rows) in groups(of_variant, key)? {
-            let taken = used(&rows);
-            let dollars = match median(&rows, |row| Ok(wire(row)))? {
+            .filter(|record| record.experiment.starts_with(variant));
+        let key = |record: &Record| Ok((record.scenario.name.clone(), text(record, "transport")?));
+        for ((path, _), records) in groups(of_variant, key)? {
+            let taken = used(&records);
+            let dollars = match median(&records, |record| Ok(wire(record)))? {
                 Some(bytes) => PRICES
                     .map(|price| format!("{:.4}", bytes / 1e9 * price))
                     .join(" to "),
@@ -129,23 +129,27 @@ fn histograms(rows: &[Row]) -> Result<(Table, Table), Box<dyn Error>> {
                 published.bits.to_string(),
                 path.clone(),
                 taken,
-                cell(&rows, |row| said_by_b(row, "/and_gates"))?,
-                cell(&rows, |row| said_by_b(row, "/seconds"))?,
-                cell(&rows, |row| said_by_b(row, "/total_s"))?,
-                cell(&rows, |row| Ok(wire(row) / MEGA))?,
+                cell(&records, |record| said_by_b(record, "/and_gates"))?,
+                cell(&records, |record| said_by_b(record, "/seconds"))?,
+                cell(&records, |record| said_by_b(record, "/total_s"))?,
+                cell(&records, |record| Ok(wire(record) / MEGA))?,
                 dollars,
             ]);
-            let time = |row: &Row| Ok(said_by_b(row, "/total_s")? - said_by_b(row, "/prepare_s")?);
+            let time = |record: &Record| {
+                Ok(said_by_b(record, "/total_s")? - said_by_b(record, "/prepare_s")?)
+            };
             plans.push([
                 variant.to_owned(),
                 path,
-                cell(&rows, |row| said_by_a(row, "/seconds"))?,
-                cell(&rows, |row| said_by_a(row, "/interval_s/0"))?,
-                cell(&rows, |row| said_by_a(row, "/interval_s/1"))?,
-                cell(&rows, time)?,
-                cell(&rows, |row| Ok(planned(row)? / MEGA))?,
-                cell(&rows, |row| Ok(wire(row) / MEGA))?,
-                cell(&rows, |row| Ok((wire(row) / planned(row)? - 1.0) * 100.0))?,
+                cell(&records, |record| said_by_a(record, "/seconds"))?,
+                cell(&records, |record| said_by_a(record, "/interval_s/0"))?,
+                cell(&records, |record| said_by_a(record, "/interval_s/1"))?,
+                cell(&records, time)?,
+                cell(&records, |record| Ok(planned(record)? / MEGA))?,
+                cell(&records, |record| Ok(wire(record) / MEGA))?,
+                cell(&records, |record| {
+                    Ok((wire(record) / planned(record)? - 1.0) * 100.0)
+                })?,
             ]);
         }
         table.push([
@@ -164,16 +168,16 @@ fn histograms(rows: &[Row]) -> Result<(Table, Table), Box<dyn Error>> {
 }
 
 /// Returns the bytes on the wire, both directions.
-fn wire(row: &Row) -> f64 {
-    row.party_bytes.iter().map(|&bytes| bytes as f64).sum()
+fn wire(record: &Record) -> f64 {
+    record.party_bytes.iter().map(|&bytes| bytes as f64).sum()
 }
 
 /// Returns the predicted bytes, both directions.
-fn planned(row: &Row) -> Result<f64, Box<dyn Error>> {
-    Ok(said_by_a(row, "/garbler_bytes")? + said_by_a(row, "/evaluator_bytes")?)
+fn planned(record: &Record) -> Result<f64, Box<dyn Error>> {
+    Ok(said_by_a(record, "/garbler_bytes")? + said_by_a(record, "/evaluator_bytes")?)
 }
 
-fn itemsets(rows: &[Row]) -> Result<Table, Box<dyn Error>> {
+fn itemsets(records: &[Record]) -> Result<Table, Box<dyn Error>> {
     let mut table = Table::new(
         "Itemsets",
         [
@@ -188,28 +192,31 @@ fn itemsets(rows: &[Row]) -> Result<Table, Box<dyn Error>> {
             "ms for a candidate",
         ],
     );
-    let key = |row: &Row| Ok((row.scenario.name.clone(), text(row, "transport")?));
-    for ((path, _), rows) in groups(of(rows, "itemsets"), key)? {
-        let frequent = |row: &Row| -> Result<f64, Box<dyn Error>> {
-            let found = row
+    let key = |record: &Record| Ok((record.scenario.name.clone(), text(record, "transport")?));
+    for ((path, _), records) in groups(of(records, "itemsets"), key)? {
+        let frequent = |record: &Record| -> Result<f64, Box<dyn Error>> {
+            let found = record
                 .said
                 .b
                 .as_ref()
                 .and_then(|said| said.get("frequent")?.as_array());
             Ok(found.ok_or("side B printed no frequent sets")?.len() as f64)
         };
-        let of_candidate =
-            |row: &Row| Ok(said_by_b(row, "/seconds")? * 1e3 / said_by_b(row, "/candidates")?);
+        let of_candidate = |record: &Record| {
+            Ok(said_by_b(record, "/seconds")? * 1e3 / said_by_b(record, "/candidates")?)
+        };
         table.push([
-            cell(&rows, |row| said_by_b(row, "/transactions"))?,
+            cell(&records, |record| said_by_b(record, "/transactions"))?,
             path,
-            used(&rows),
-            cell(&rows, |row| said_by_b(row, "/candidates"))?,
-            cell(&rows, frequent)?,
-            cell(&rows, |row| Ok(said_by_b(row, "/and_gates")? / MEGA))?,
-            cell(&rows, |row| Ok(wire(row) / MEGA))?,
-            cell(&rows, |row| said_by_b(row, "/seconds"))?,
-            cell(&rows, of_candidate)?,
+            used(&records),
+            cell(&records, |record| said_by_b(record, "/candidates"))?,
+            cell(&records, frequent)?,
+            cell(&records, |record| {
+                Ok(said_by_b(record, "/and_gates")? / MEGA)
+            })?,
+            cell(&records, |record| Ok(wire(record) / MEGA))?,
+            cell(&records, |record| said_by_b(record, "/seconds"))?,
+            cell(&records, of_candidate)?,
         ]);
     }
     table.push([

@@ -13,8 +13,8 @@ whatever the transport) are held out, by a hash. `transpute testbed selection sc
 model predicts cells that it was not fitted to. The same records always give the same model.")]
 pub(crate) struct Args {
     /// Files of records
-    #[arg(value_name = "ROWS", required = true)]
-    rows: Vec<PathBuf>,
+    #[arg(value_name = "RECORDS", required = true)]
+    records: Vec<PathBuf>,
     /// Write the model to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -42,20 +42,20 @@ struct Residual<'a> {
 }
 
 fn samples(files: &[PathBuf]) -> Result<(Vec<Sample>, usize), Failure> {
-    let mut rows = Vec::new();
+    let mut records = Vec::new();
     for file in files {
-        let read = transpute_testbed::row::read_rows(file)
+        let read = transpute_testbed::record::read_run_records(file)
             .map_err(|error| Failure::new(FailureKind::File, error.to_string()).because(error))?;
-        rows.extend(read);
+        records.extend(read);
     }
-    transpute_testbed::selection::samples(&rows).map_err(model_failure)
+    transpute_testbed::selection::samples(&records).map_err(model_failure)
 }
 
 pub(crate) fn fit(args: &Args) -> Result<(), Failure> {
-    let (samples, left_out) = samples(&args.rows)?;
+    let (samples, left_out) = samples(&args.records)?;
     let name = args.name.clone().unwrap_or_else(|| {
         let stem = |file: &PathBuf| file.file_stem().unwrap_or_default().display().to_string();
-        args.rows.iter().map(stem).collect::<Vec<_>>().join(", ")
+        args.records.iter().map(stem).collect::<Vec<_>>().join(", ")
     });
     let model = transpute_select::fit(&name, &samples).map_err(model_failure)?;
     if left_out > 0 {

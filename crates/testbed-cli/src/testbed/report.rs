@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use transpute_cli::{Failure, FailureKind, output};
 use transpute_testbed::{
+    record::read_run_records,
     report::{self, ReportError},
-    row::read_rows,
 };
 
 #[derive(clap::Args)]
@@ -22,16 +22,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn report(args: &Args) -> Result<(), Failure> {
-    let mut rows = Vec::new();
+    let mut records = Vec::new();
     for path in &args.results {
-        let read = read_rows(path)
+        let read = read_run_records(path)
             .map_err(|error| Failure::new(FailureKind::File, error.to_string()).because(error))?;
-        rows.extend(read);
+        records.extend(read);
     }
-    if rows.is_empty() {
+    if records.is_empty() {
         return Err(failure(ReportError::Empty));
     }
-    let tables = report::tables(&rows);
+    let tables = report::tables(&records);
     output::print(|out| {
         for (_, table) in &tables {
             if args.markdown {
@@ -43,7 +43,7 @@ pub(crate) fn report(args: &Args) -> Result<(), Failure> {
         Ok(())
     })?;
     if let Some(folder) = &args.out {
-        let files = report::write(&rows, folder).map_err(failure)?;
+        let files = report::write(&records, folder).map_err(failure)?;
         output::note(format!(
             "{} files written to {}",
             files.len(),

@@ -9,8 +9,8 @@ use transpute::{
 };
 use transpute_cli::{Failure, FailureKind, output};
 use transpute_testbed::{
+    record::read_run_records,
     report,
-    row::read_rows,
     runner::{self, Matrix, MatrixOptions, MatrixSummary, Sweep, Timelines},
 };
 
@@ -156,9 +156,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             skipped,
         })?;
     } else if !args.quiet {
-        let rows = read_rows(&args.results)
+        let records = read_run_records(&args.results)
             .map_err(|error| Failure::new(FailureKind::File, error.to_string()).because(error))?;
-        let table = report::summary(&runner::rows_of(&matrix, rows));
+        let table = report::summary(&runner::records_of(&matrix, records));
         output::print(|out| writeln!(out, "{}\n{}", table.title(), table.terminal()))?;
         output::note(format!(
             "{measured} measured, {failed} failed, {skipped} already in the results: {}",

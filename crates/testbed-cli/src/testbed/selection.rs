@@ -12,7 +12,7 @@ use serde::Serialize;
 use transpute_cli::{Failure, FailureKind, load_model, model_failure, output};
 use transpute_select::ModelChooser;
 use transpute_testbed::{
-    row::{Row, read_rows},
+    record::{RunRecord, read_run_records},
     runner::{self, MatrixOptions, Timelines},
     selection::{
         self, AUTO, DEFAULT_CUT_OFF, Judged, Part, SelectionCase, Verdicts, Workloads, contests,
@@ -266,14 +266,14 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 fn score(args: &ScoreArgs) -> Result<(), Failure> {
-    let rows = read(&args.results)?;
+    let records = read(&args.results)?;
     let mut transports: Vec<&str> = Vec::new();
-    for row in &rows {
-        if !transports.contains(&row.transport.as_str()) {
-            transports.push(&row.transport);
+    for record in &records {
+        if !transports.contains(&record.transport.as_str()) {
+            transports.push(&record.transport);
         }
     }
-    let all = contests(&rows);
+    let all = contests(&records);
     let seen = all.len();
     let contests = selection::complete(all, &transports);
     if contests.is_empty() {
@@ -282,7 +282,7 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
             "no cell has results for all transports".to_owned(),
         ));
     }
-    let workloads = Workloads::of(&rows).map_err(model_failure)?;
+    let workloads = Workloads::of(&records).map_err(model_failure)?;
     let by_model = ModelChooser::new(load_model(args.model.as_deref())?);
     let mut names = transports.clone();
     names.sort_by_key(|&name| name != AUTO);
@@ -313,14 +313,14 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
     }
 }
 
-fn read(paths: &[PathBuf]) -> Result<Vec<Row>, Failure> {
-    let mut rows = Vec::new();
+fn read(paths: &[PathBuf]) -> Result<Vec<RunRecord>, Failure> {
+    let mut records = Vec::new();
     for path in paths {
-        let read = read_rows(path)
+        let read = read_run_records(path)
             .map_err(|error| Failure::new(FailureKind::File, error.to_string()).because(error))?;
-        rows.extend(read);
+        records.extend(read);
     }
-    Ok(rows)
+    Ok(records)
 }
 
 fn sections(verdicts: &Verdicts<'_>) -> Vec<transpute_testbed::report::Table> {

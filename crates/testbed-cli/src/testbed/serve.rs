@@ -8,7 +8,7 @@ use std::{
 
 use transpute::auto::registry;
 use transpute_cli::{Failure, FailureKind, interrupted, output};
-use transpute_testbed::row::read_rows;
+use transpute_testbed::record::read_run_records;
 use transpute_testbed_web::{ServeError, ServerConfig, Token, WebServer, import};
 
 use super::common::own_program;
@@ -57,9 +57,9 @@ pub(crate) fn serve(args: Args) -> Result<(), Failure> {
             .ok_or_else(|| Failure::usage("--data is required: no home folder is known"))?,
     };
     if let Some(file) = &args.import {
-        let rows = read_rows(file)
+        let records = read_run_records(file)
             .map_err(|error| Failure::new(FailureKind::File, error.to_string()).because(error))?;
-        let count = import(&data, &rows).map_err(|error| failure(error.into()))?;
+        let count = import(&data, &records).map_err(|error| failure(error.into()))?;
         output::note(format!("{count} runs imported into {}", data.display()));
         return Ok(());
     }

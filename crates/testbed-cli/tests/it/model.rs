@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::process::{transpute, write};
 
 /// Returns the path of recorded runs over TCP in the repository.
-fn rows(name: &str) -> String {
+fn records(name: &str) -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/quick");
     format!("{folder}/{name}.jsonl")
 }
@@ -21,7 +21,7 @@ fn a_model_is_fitted_shown_and_used() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("model.json");
     let out_text = out.to_str().unwrap();
-    let (grid, rtt) = (rows("grid"), rows("rtt"));
+    let (grid, rtt) = (records("grid"), records("rtt"));
     let fit = [
         "model", "fit", &grid, &rtt, "--name", "grids", "--out", out_text,
     ];
@@ -90,7 +90,7 @@ fn a_model_is_fitted_shown_and_used() {
 
 #[test]
 fn every_run_is_listed_as_fitted_or_held_out() {
-    let args = ["model", "fit", &rows("grid"), "--residuals", "--json"];
+    let args = ["model", "fit", &records("grid"), "--residuals", "--json"];
     let text = transpute(args).expect(0).stdout;
     let lines: Vec<Value> = (text.lines())
         .filter(|line| line.starts_with("{\"cell\""))
@@ -145,7 +145,7 @@ fn invalid_models_and_paths_are_rejected() {
     transpute(["model", "show", &wrong]).fails(3, "wrong.json");
     let empty = write(folder.path(), "empty.jsonl", "");
     transpute(["model", "fit", &empty]).fails(1, "at least 10 cells");
-    transpute(["model", "fit", &wrong]).fails(3, "not a row");
+    transpute(["model", "fit", &wrong]).fails(3, "not a record");
     transpute(["model", "predict", "--path", "atlantis"]).fails(2, "--path");
     transpute(["model", "predict", "--transports", "a b"]).fails(2, "--transports");
     transpute(["plan", "--path", "eu-us"]).fails(2, "required arguments");

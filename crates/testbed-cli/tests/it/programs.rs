@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     process::{Process, write},
-    testbed::{processes_with, rows, unless_impossible},
+    testbed::{processes_with, records, unless_impossible},
 };
 
 #[test]
@@ -155,30 +155,33 @@ fn programs_run_in_a_matrix_that_is_resumed() {
         return;
     };
     finished.expect(0);
-    let quick = rows(results);
+    let quick = records(results);
     assert_eq!(quick.len(), 2);
-    for (row, n) in quick.iter().zip(1..) {
-        assert_eq!(row["variables"]["n"], n);
+    for (record, n) in quick.iter().zip(1..) {
+        assert_eq!(record["variables"]["n"], n);
         let said = serde_json::json!({"n": n, "run": 0, "to": "10.77.0.1"});
-        assert_eq!(row["said"]["b"], said);
-        let peer = row["said"]["a"]["peer"].as_str().unwrap();
-        assert!(peer.starts_with("sha256:"), "{row}");
-        assert_eq!(row["codes"], serde_json::json!([0, 0]));
-        assert_eq!(row["scenario"]["up"]["delay_ms"], 10.0);
-        assert!(row.get("error").is_none() && row["seconds"].is_number());
+        assert_eq!(record["said"]["b"], said);
+        let peer = record["said"]["a"]["peer"].as_str().unwrap();
+        assert!(peer.starts_with("sha256:"), "{record}");
+        assert_eq!(record["codes"], serde_json::json!([0, 0]));
+        assert_eq!(record["scenario"]["up"]["delay_ms"], 10.0);
+        assert!(record.get("error").is_none() && record["seconds"].is_number());
     }
 
     // The full matrix includes the quick runs. Failures are recorded.
     programs(&["--quiet", "--only", "said"]).fails(6, "4 runs failed");
-    let all = rows(results);
+    let all = records(results);
     assert_eq!((all.len(), &all[..2]), (8, &quick[..]));
-    let failed: Vec<_> = all.iter().filter(|row| row["error"].is_string()).collect();
+    let failed: Vec<_> = all
+        .iter()
+        .filter(|record| record["error"].is_string())
+        .collect();
     assert_eq!(failed.len(), 4);
-    for row in failed {
+    for record in failed {
         let error = "the command on side B ended with code 3 (bad luck)";
-        assert_eq!(row["error"], error);
-        assert_eq!(row["codes"][1], 3);
-        assert!(row["said"]["b"]["n"].is_number());
+        assert_eq!(record["error"], error);
+        assert_eq!(record["codes"][1], 3);
+        assert!(record["said"]["b"]["n"].is_number());
     }
 
     // A run that is cut off is a result; a failed run is repeated.
@@ -189,9 +192,9 @@ fn programs_run_in_a_matrix_that_is_resumed() {
             (&told["cut_off"], &told["skipped"]),
             (&cut_off.into(), &(3 - cut_off).into())
         );
-        let rows = rows(results);
-        let errors: Vec<_> = (rows[8..].iter())
-            .map(|row| row["error"].as_str().unwrap())
+        let records = records(results);
+        let errors: Vec<_> = (records[8..].iter())
+            .map(|record| record["error"].as_str().unwrap())
             .collect();
         let with = |text: &str| errors.iter().filter(|error| error.contains(text)).count();
         assert_eq!(errors.len(), 3 + 3 * tries);
@@ -226,13 +229,13 @@ fn programs_stop_after_a_run_when_interrupted() {
     };
     // The current run is finished and recorded.
     finished.expect(143);
-    let done = rows(results);
+    let done = records(results);
     assert!(!done.is_empty() && done.len() < 4, "{done:?}");
     assert!(
-        done.iter().all(|row| row.get("error").is_none()),
+        done.iter().all(|record| record.get("error").is_none()),
         "{done:?}"
     );
     start(&["--quiet"]).finish().expect(0);
-    let all = rows(results);
+    let all = records(results);
     assert_eq!((all.len(), &all[..done.len()]), (4, &done[..]));
 }

@@ -34,7 +34,7 @@ pub(crate) fn unless_impossible(finished: Finished) -> Option<Finished> {
     Some(finished)
 }
 
-pub(crate) fn rows(path: &str) -> Vec<Value> {
+pub(crate) fn records(path: &str) -> Vec<Value> {
     (fs::read_to_string(path).unwrap().lines())
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
@@ -57,13 +57,13 @@ fn a_matrix_is_measured_once() {
     let once = [&args[..], &["--repetitions", "1"]].concat();
     let Some(finished) = run(&once) else { return };
     finished.expect(0);
-    let measured = rows(results);
+    let measured = records(results);
     assert_eq!(measured.len(), 2);
-    for row in &measured {
-        assert_eq!(row["scenario"]["name"], "near");
-        let measured = &row["measured"];
+    for record in &measured {
+        assert_eq!(record["scenario"]["name"], "near");
+        let measured = &record["measured"];
         // At least one round trip of 20 ms, and the parties agree about the bytes.
-        assert!(measured["runtime_ms"].as_f64().unwrap() >= 20.0, "{row}");
+        assert!(measured["runtime_ms"].as_f64().unwrap() >= 20.0, "{record}");
         assert_eq!(measured["limit"]["rtt_ms"], 20.0);
         assert!(measured["total_ms"].as_f64() >= measured["runtime_ms"].as_f64());
         let payload = measured["payload_up_bytes"].as_u64().unwrap();
@@ -76,13 +76,13 @@ fn a_matrix_is_measured_once() {
     run(&[&args[..], &["--repetitions", "2"]].concat())
         .unwrap()
         .expect(0);
-    let all = rows(results);
+    let all = records(results);
     assert_eq!(all[..2], measured);
     let order: Vec<_> = (all.iter())
-        .map(|row| {
+        .map(|record| {
             (
-                row["repetition"].as_u64().unwrap(),
-                row["circuit"].as_str().unwrap(),
+                record["repetition"].as_u64().unwrap(),
+                record["circuit"].as_str().unwrap(),
             )
         })
         .collect();
@@ -131,15 +131,15 @@ fn the_chosen_transport_is_recorded() {
         return;
     };
     finished.expect(0);
-    for row in rows(results) {
-        let measured = &row["measured"];
-        if row["transport"] == "tcp" {
+    for record in records(results) {
+        let measured = &record["measured"];
+        if record["transport"] == "tcp" {
             assert!(measured["chosen"].is_null() && measured["selection"].is_null());
             continue;
         }
         let chosen = measured["chosen"].as_str().unwrap();
         let used = measured["evaluator"]["transport"].as_str().unwrap();
-        assert!(chosen.starts_with(used), "{row}");
+        assert!(chosen.starts_with(used), "{record}");
         let selection = &measured["selection"];
         assert_eq!(selection["chooser"], "rule");
         assert!(selection["predicted_s"].as_f64().unwrap() > 0.02);
@@ -168,10 +168,10 @@ fn failed_runs_are_recorded_and_repeated() {
     for tries in 1..=2 {
         let Some(finished) = run(&args) else { return };
         finished.fails(6, "1 runs failed");
-        let rows = rows(results);
-        assert_eq!(rows.len(), tries);
-        assert_eq!(rows[tries - 1]["error"], "evaluator: not done after 1 s");
-        assert!(rows[tries - 1].get("measured").is_none());
+        let records = records(results);
+        assert_eq!(records.len(), tries);
+        assert_eq!(records[tries - 1]["error"], "evaluator: not done after 1 s");
+        assert!(records[tries - 1].get("measured").is_none());
     }
 }
 
@@ -252,12 +252,12 @@ fn a_hundred_runs_killed_at_random_leave_nothing() {
         thread::sleep(Duration::from_millis(50));
     }
     // The next start resumes and removes the folder of keys that a killed one left.
-    let done = rows(results).len();
+    let done = records(results).len();
     let repetitions = (done + 1).to_string();
     run(&[&args[..], &["--repetitions", &repetitions]].concat())
         .unwrap()
         .expect(0);
-    assert!(rows(results).len() > done);
+    assert!(records(results).len() > done);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
@@ -282,11 +282,15 @@ fn a_firewall_stops_udp_and_lets_tcp_through() {
     ];
     let Some(finished) = run(&args) else { return };
     finished.fails(6, "1 runs failed");
-    let rows = rows(results);
-    assert_eq!(rows[0]["scenario"]["up"]["udp_blocked"], true);
-    assert!(rows[0]["measured"]["timeline"].is_null());
-    assert!(rows[0]["measured"]["runtime_ms"].is_number(), "{}", rows[0]);
-    let error = rows[1]["error"].as_str().unwrap();
+    let records = records(results);
+    assert_eq!(records[0]["scenario"]["up"]["udp_blocked"], true);
+    assert!(records[0]["measured"]["timeline"].is_null());
+    assert!(
+        records[0]["measured"]["runtime_ms"].is_number(),
+        "{}",
+        records[0]
+    );
+    let error = records[1]["error"].as_str().unwrap();
     assert!(error.contains("UDP"), "{error}");
 }
 
@@ -326,7 +330,7 @@ fn a_selection_sweep_is_interrupted_resumed_and_scored() {
         return;
     };
     finished.expect(130);
-    let done = rows(results);
+    let done = records(results);
     assert!(
         !done.is_empty() && done.len() < 4 && done[0]["measured"].is_object(),
         "{done:?}"
@@ -334,7 +338,7 @@ fn a_selection_sweep_is_interrupted_resumed_and_scored() {
     sweep("run", &["--results", results, "--quiet"])
         .finish()
         .expect(0);
-    let all = rows(results);
+    let all = records(results);
     assert_eq!((all.len(), &all[..done.len()]), (4, &done[..]));
 
     let out = folder.path().join("score");

@@ -8,7 +8,7 @@ use axum::{
     extract::{Path, State},
 };
 use serde::Serialize;
-use transpute_testbed::{report::Samples, row::PathLimit};
+use transpute_testbed::{record::PathLimit, report::Samples};
 
 use super::{QueryPairs, Shared, number, params};
 use crate::{
@@ -231,12 +231,12 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use transpute_testbed::report::fixture::row;
+    use transpute_testbed::report::fixture::record;
 
     use super::*;
 
     fn run(transport: &str, scenario: &str, runtime_ms: f64, predicted_s: f64) -> Run {
-        let mut run = Run::of_row(&row("aes128", scenario, runtime_ms), "aes128");
+        let mut run = Run::of_record(&record("aes128", scenario, runtime_ms), "aes128");
         run.transport = transport.to_owned();
         run.predicted_s = Some(predicted_s);
         run.pick = Some("tcp".to_owned());

@@ -149,14 +149,14 @@ impl Format {
                 }
                 text.push(b'\n');
                 let run = serde_json::to_string(&detailed.run)?;
-                let rest = (row_text(&detailed.detail)?)
-                    .map_or(String::new(), |row| format!(",\"row\":{row}"));
+                let rest = (record_text(&detailed.detail)?)
+                    .map_or(String::new(), |record| format!(",\"row\":{record}"));
                 let run = run.strip_suffix('}').unwrap_or(&run);
                 text.extend(format!("{run}{rest}}}").bytes());
             }
             Self::Lines => {
-                if let Some(row) = row_text(&detailed.detail)? {
-                    text.extend(row.bytes());
+                if let Some(record) = record_text(&detailed.detail)? {
+                    text.extend(record.bytes());
                     text.push(b'\n');
                 }
             }
@@ -173,15 +173,15 @@ impl Format {
 }
 
 /// Returns the record that the details of a run contain, unchanged. None for users' programs.
-fn row_text(detail: &str) -> Result<Option<String>, serde_json::Error> {
+fn record_text(detail: &str) -> Result<Option<String>, serde_json::Error> {
     #[derive(serde::Deserialize)]
-    struct WithRow<'a> {
-        #[serde(borrow)]
-        row: Option<&'a serde_json::value::RawValue>,
+    struct WithRecord<'a> {
+        #[serde(borrow, rename = "row")]
+        record: Option<&'a serde_json::value::RawValue>,
     }
 
-    let with_row: WithRow<'_> = serde_json::from_str(detail)?;
-    Ok(with_row.row.map(|row| row.get().to_owned()))
+    let with_record: WithRecord<'_> = serde_json::from_str(detail)?;
+    Ok(with_record.record.map(|record| record.get().to_owned()))
 }
 
 /// Adds an apostrophe before each text that a spreadsheet would evaluate as a formula.
@@ -204,14 +204,14 @@ fn without_formulas(run: &Run) -> Run {
 
 #[cfg(test)]
 mod tests {
-    use transpute_testbed::report::fixture::row;
+    use transpute_testbed::report::fixture::record;
 
     use super::*;
 
     fn detailed(label: &str) -> Detailed {
-        let row = row("aes128", "eu-us", 5.0);
-        let detail = serde_json::json!({ "row": row, "samples": [] }).to_string();
-        let run = Run::of_row(&row, label);
+        let record = record("aes128", "eu-us", 5.0);
+        let detail = serde_json::json!({ "row": record, "samples": [] }).to_string();
+        let run = Run::of_record(&record, label);
         Detailed { run, detail }
     }
 
@@ -233,7 +233,7 @@ mod tests {
             .unwrap();
         let labels: Vec<_> = reader
             .records()
-            .map(|row| row.unwrap()[column].to_owned())
+            .map(|record| record.unwrap()[column].to_owned())
             .collect();
         assert_eq!(labels, ["'=1+1", "a, \"b\""]);
         assert!(text.ends_with("\r\n"));
@@ -245,8 +245,8 @@ mod tests {
         Format::Lines
             .write(&mut text, &detailed("x"), true)
             .unwrap();
-        let read: transpute_testbed::row::Row = serde_json::from_slice(&text).unwrap();
-        assert_eq!(read, row("aes128", "eu-us", 5.0));
+        let read: transpute_testbed::record::RunRecord = serde_json::from_slice(&text).unwrap();
+        assert_eq!(read, record("aes128", "eu-us", 5.0));
         let mut text = Vec::new();
         Format::Json.write(&mut text, &detailed("x"), true).unwrap();
         let value: serde_json::Value = serde_json::from_slice(&text).unwrap();

@@ -9,19 +9,20 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transpute_testbed::{
+    record::RunRecord,
     report::{
         chart::{Figure, png as draw},
         figures,
     },
-    row::Row,
 };
 
 use super::{QueryPairs, Shared, compare::MAX_RUNS, params};
 use crate::{app::App, error::ApiError, store::Filter};
 
 #[derive(Deserialize)]
-struct WithRow {
-    row: Option<Row>,
+struct WithRecord {
+    #[serde(rename = "row")]
+    record: Option<RunRecord>,
 }
 
 pub(super) async fn list(State(app): Shared, pairs: QueryPairs) -> Result<Json<Value>, ApiError> {
@@ -85,11 +86,11 @@ fn all(app: &App, filter: &Filter) -> Result<Vec<(String, Figure)>, ApiError> {
             "more than {MAX_RUNS} runs; narrow the filter"
         )));
     }
-    let mut rows = Vec::with_capacity(found.len());
+    let mut records = Vec::with_capacity(found.len());
     for detailed in &found {
-        let WithRow { row } =
+        let WithRecord { record } =
             serde_json::from_str(&detailed.detail).map_err(|error| ApiError::internal(&error))?;
-        rows.extend(row);
+        records.extend(record);
     }
-    Ok(figures(&rows))
+    Ok(figures(&records))
 }

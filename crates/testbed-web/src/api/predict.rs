@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use transpute::Scheme;
 use transpute_select::{Bound, Choice, Ranked, Workload};
-use transpute_testbed::row::PathLimit;
+use transpute_testbed::record::PathLimit;
 
 use super::{Shared, circuits};
 use crate::{

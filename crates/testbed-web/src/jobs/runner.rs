@@ -12,7 +12,7 @@ use transpute_netem::scenario::Scenario;
 use transpute_testbed::{
     live::{Live, LiveState, PartyName, Phase, PhaseName},
     pair::{self, PairOptions, PairReport},
-    row::{Environment, Measured, PartyRow, Row},
+    record::{Environment, Measured, PartyRecord, RunRecord},
     runner::{self, MatrixOptions, MatrixProgress, RunError, Timelines},
 };
 
@@ -42,8 +42,8 @@ struct RunStart<'a> {
 /// The details of a run. They are stored separately, because lists do not show them.
 #[derive(Serialize)]
 struct Detail<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    row: Option<&'a Row>,
+    #[serde(rename = "row", skip_serializing_if = "Option::is_none")]
+    record: Option<&'a RunRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     programs: Option<Programs<'a>>,
     samples: &'a [Sample],
@@ -129,13 +129,15 @@ impl JobRun<'_> {
         };
         let mut broken = None;
         let report = |progress: MatrixProgress<'_>| {
-            if let Some(row) = progress.last {
-                let row = Row {
+            if let Some(record) = progress.last {
+                let record = RunRecord {
                     circuit: circuit.clone(),
-                    error: row.error.as_deref().map(hidden),
-                    ..row.clone()
+                    error: record.error.as_deref().map(hidden),
+                    ..record.clone()
                 };
-                if let Err(error) = self.keep_row(progress.done, &row, label, (predicted, pick)) {
+                if let Err(error) =
+                    self.keep_record(progress.done, &record, label, (predicted, pick))
+                {
                     broken = Some(with_causes(&error));
                     return ControlFlow::Break(());
                 }
@@ -255,19 +257,19 @@ impl JobRun<'_> {
         }
     }
 
-    fn keep_row(
+    fn keep_record(
         &self,
         number: u64,
-        row: &Row,
+        record: &RunRecord,
         label: &str,
         (predicted, pick): (&HashMap<String, Predicted>, &Option<String>),
     ) -> Result<(), StoreError> {
-        let mut run = Run::of_row(row, label);
+        let mut run = Run::of_record(record, label);
         run.pick.clone_from(pick);
-        if let Some(&predicted) = predicted.get(&row.transport) {
+        if let Some(&predicted) = predicted.get(&record.transport) {
             run.take_prediction(predicted);
         }
-        self.keep(number, run, Some(row), None)
+        self.keep(number, run, Some(record), None)
     }
 
     /// Adds a run to the history and reports it as an event.
@@ -275,7 +277,7 @@ impl JobRun<'_> {
         &self,
         number: u64,
         mut run: Run,
-        row: Option<&Row>,
+        record: Option<&RunRecord>,
         programs: Option<Programs<'_>>,
     ) -> Result<(), StoreError> {
         let last = self.live.take_last();
@@ -295,14 +297,14 @@ impl JobRun<'_> {
             (run.garbler_cpu_s, run.evaluator_cpu_s) = (seen(0), seen(1));
         }
         run.job = Some(self.id);
-        let measured = row.and_then(|row| row.measured.as_ref());
+        let measured = record.and_then(|record| record.measured.as_ref());
         let phases = match (measured, &last) {
             (Some(measured), _) => phases(measured),
             (None, Some(LiveState { phases, .. })) => phases.clone(),
             (None, None) => Vec::new(),
         };
         let detail = Detail {
-            row,
+            record,
             programs,
             samples: &samples,
             phases,
@@ -318,11 +320,11 @@ impl JobRun<'_> {
 /// Returns the phases of both parties, in order of time since the parties' first packet.
 fn phases(measured: &Measured) -> Vec<Phase> {
     let mut phases = Vec::new();
-    for (party, row) in [
+    for (party, record) in [
         (PartyName::Garbler, &measured.garbler),
         (PartyName::Evaluator, &measured.evaluator),
     ] {
-        let PartyRow {
+        let PartyRecord {
             connected_at_ms: Some(connected),
             agreed_ms,
             first_labels_ms,
@@ -331,7 +333,7 @@ fn phases(measured: &Measured) -> Vec<Phase> {
             output_ms,
             session_ms,
             ..
-        } = row
+        } = record
         else {
             continue;
         };
@@ -381,14 +383,14 @@ pub(crate) fn probe_environment() -> Result<Environment, String> {
 
 #[cfg(test)]
 mod tests {
-    use transpute_testbed::report::fixture::row;
+    use transpute_testbed::report::fixture::record;
 
     use super::*;
 
     #[test]
     fn phases_of_both_parties_are_on_one_clock() {
-        let row = row("aes128", "lan", 9.0);
-        let phases = phases(row.measured.as_ref().unwrap());
+        let record = record("aes128", "lan", 9.0);
+        let phases = phases(record.measured.as_ref().unwrap());
         assert_eq!(phases.len(), 14);
         assert_eq!(phases[0].phase, PhaseName::Connected);
         assert_eq!(phases[0].at_ms, Some(30.0));

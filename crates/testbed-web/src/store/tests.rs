@@ -1,11 +1,11 @@
 //! Tests of the history: paging, counting, deleting, damaged files and permissions.
 
-use transpute_testbed::report::fixture::row;
+use transpute_testbed::report::fixture::record;
 
 use super::*;
 
 fn run(transport: &str, number: u64) -> Run {
-    let mut run = Run::of_row(&row("aes128", "eu-us", number as f64), "aes128");
+    let mut run = Run::of_record(&record("aes128", "eu-us", number as f64), "aes128");
     run.transport = transport.to_owned();
     run.started_unix_ms = number;
     run

@@ -33,7 +33,7 @@ impl Plan {
     ///
     /// A `title` comes first, then any number of `[[experiment]]` tables:
     ///
-    /// * `name`: letters, digits and `-._`; rows are grouped by it
+    /// * `name`: letters, digits and `-._`; records are grouped by it
     /// * `scenario`: a preset or a file, or a list of them
     /// * `rtt_ms`, `loss`, `rate_mbit`, `congestion_control`: optional lists that replace values of
     ///   the scenario, in both directions

@@ -5,12 +5,12 @@
 //! | [`Plan`] | the checked content of a file |
 //! | [`Plan::cells`] | the combinations of its experiments |
 //! | [`run()`] | runs the cells without results, and records them |
-//! | [`ProgramRow`], [`read`] | the record of a run |
+//! | [`ProgramRecord`], [`read`] | the record of a run |
 
 mod cell;
 mod file;
 mod plan;
-mod row;
+mod record;
 mod run;
 mod setting;
 mod table;
@@ -19,6 +19,6 @@ mod tests;
 
 pub use cell::{Form, ProgramCell};
 pub use plan::{Experiment, Plan, PlanError};
-pub use row::{PROGRAM_ROW_FORMAT, ProgramRow, Said, read};
+pub use record::{PROGRAM_RECORD_FORMAT, ProgramRecord, Said, read};
 pub use run::{ProgramOptions, run};
 pub use setting::Setting;

@@ -1,4 +1,4 @@
-//! Runs the cells of a plan. Each run starts two commands on a new path and records a row.
+//! Runs the cells of a plan. Each run starts two commands on a new path and records a record.
 
 use std::{
     ops::ControlFlow,
@@ -11,7 +11,7 @@ use std::{
 
 use transpute_netem::scenario::Scenario;
 
-use super::{PROGRAM_ROW_FORMAT, ProgramCell, ProgramRow, Said};
+use super::{PROGRAM_RECORD_FORMAT, ProgramCell, ProgramRecord, Said};
 use crate::{
     pair::{Outcome, Pair, PairOptions},
     runner::{
@@ -27,7 +27,7 @@ pub struct ProgramOptions {
     pub binary: PathBuf,
     /// The working folder of the commands.
     pub folder: PathBuf,
-    /// The file to which rows are appended, one JSON object per line. Runs that have a result in
+    /// The file to which records are appended, one JSON object per line. Runs that have a result in
     /// this file are skipped.
     pub results: PathBuf,
 }
@@ -40,20 +40,20 @@ pub struct ProgramOptions {
 /// emulated path is removed.
 ///
 /// # Errors
-/// Returns [`RunError`] if no more runs are possible. A failing command is recorded in its row and
+/// Returns [`RunError`] if no more runs are possible. A failing command is recorded in its record and
 /// is not an error.
 pub fn run(
     cells: &[ProgramCell],
     options: &ProgramOptions,
     cancel: &AtomicBool,
-    report: impl FnMut(MatrixProgress<'_, ProgramCell, ProgramRow>) -> ControlFlow<()>,
+    report: impl FnMut(MatrixProgress<'_, ProgramCell, ProgramRecord>) -> ControlFlow<()>,
 ) -> Result<MatrixSummary, RunError> {
     if cells.is_empty() {
         return Err(RunError::Empty("the list of cells"));
     }
-    let mut store = Store::<ProgramRow>::open(&options.results)?;
+    let mut store = Store::<ProgramRecord>::open(&options.results)?;
     let has = |cell: &ProgramCell, repetition| {
-        (store.done().iter()).any(|row| row.is_result_of(cell, repetition))
+        (store.done().iter()).any(|record| record.is_result_of(cell, repetition))
     };
     let to_do = Series::new(cells, |cell| cell.repetitions, has);
     if to_do.runs.is_empty() {
@@ -67,14 +67,14 @@ pub fn run(
         cancel,
     };
     to_do.run(cancel, report, |cell, repetition| {
-        let row = bench.run(cell, repetition)?;
-        let ending = match (&row.error, row.cut_off) {
+        let record = bench.run(cell, repetition)?;
+        let ending = match (&record.error, record.cut_off) {
             (Some(error), true) => Ending::CutOff(error.clone()),
             (Some(error), false) => Ending::Failed(error.clone()),
             (None, _) => Ending::Measured,
         };
-        store.append(row.clone())?;
-        Ok((ending, row))
+        store.append(record.clone())?;
+        Ok((ending, record))
     })
 }
 
@@ -87,7 +87,7 @@ struct ProgramRunner<'a> {
 }
 
 impl ProgramRunner<'_> {
-    fn run(&mut self, cell: &ProgramCell, repetition: u32) -> Result<ProgramRow, RunError> {
+    fn run(&mut self, cell: &ProgramCell, repetition: u32) -> Result<ProgramRecord, RunError> {
         let environment = self.environments.of(&cell.scenario, self.cancel)?;
         let commands = cell.commands_of(repetition);
         // Losses differ between repetitions. They are the same when the whole plan is repeated.
@@ -121,8 +121,8 @@ impl ProgramRunner<'_> {
         let error = problem(&outcome, time_limit_s);
         let [a, b] = outcome.printed.map(|printed| printed.said);
         let report = outcome.report;
-        Ok(ProgramRow {
-            format: PROGRAM_ROW_FORMAT,
+        Ok(ProgramRecord {
+            format: PROGRAM_RECORD_FORMAT,
             experiment: cell.experiment.clone(),
             variables: cell.variables.clone(),
             scenario: cell.scenario.clone(),

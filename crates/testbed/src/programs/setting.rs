@@ -96,7 +96,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&setting).unwrap(), json);
         }
         // A float with a whole value stays a float. Otherwise, it would differ from the value in
-        // earlier rows.
+        // earlier records.
         let whole = Setting::Number(2.0);
         let json = serde_json::to_string(&whole).unwrap();
         assert_eq!(serde_json::from_str::<Setting>(&json).unwrap(), whole);

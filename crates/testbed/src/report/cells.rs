@@ -1,43 +1,48 @@
-//! Groups rows that were measured under the same conditions.
+//! Groups records that were measured under the same conditions.
 
 use transpute_netem::{lab::Timeline, scenario::Scenario};
 
-use crate::row::{Measured, Row};
+use crate::record::{Measured, RunRecord};
 
 use super::{Samples, number};
 
-/// All repetitions of one cell of a matrix: rows that differ only by chance.
+/// All repetitions of one cell of a matrix: records that differ only by chance.
 #[derive(Clone, Debug)]
 pub struct CellRecords<'a> {
-    rows: Vec<&'a Row>,
+    records: Vec<&'a RunRecord>,
 }
 
 impl<'a> CellRecords<'a> {
-    /// Groups rows into cells, in order of first appearance. No cell is empty.
+    /// Groups records into cells, in order of first appearance. No cell is empty.
     #[must_use]
-    pub fn group(rows: &'a [Row]) -> Vec<Self> {
+    pub fn group(records: &'a [RunRecord]) -> Vec<Self> {
         let mut cells: Vec<(String, Self)> = Vec::new();
-        for row in rows {
-            let key = key(row, &row.scenario);
+        for record in records {
+            let key = key(record, &record.scenario);
             match cells.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, cell)) => cell.rows.push(row),
-                None => cells.push((key, Self { rows: vec![row] })),
+                Some((_, cell)) => cell.records.push(record),
+                None => cells.push((
+                    key,
+                    Self {
+                        records: vec![record],
+                    },
+                )),
             }
         }
         cells.into_iter().map(|(_, cell)| cell).collect()
     }
 
-    /// Returns one row of the cell. All its rows have the same conditions.
+    /// Returns one record of the cell. All its records have the same conditions.
     #[must_use]
-    pub fn conditions(&self) -> &'a Row {
-        self.rows[0]
+    pub fn conditions(&self) -> &'a RunRecord {
+        self.records[0]
     }
 
     /// Returns the number of failed repetitions.
     #[must_use]
     pub fn failures(&self) -> usize {
-        (self.rows.iter())
-            .filter(|row| row.measured.is_none())
+        (self.records.iter())
+            .filter(|record| record.measured.is_none())
             .count()
     }
 
@@ -62,20 +67,20 @@ impl<'a> CellRecords<'a> {
     /// Returns the properties that distinguish cells, as pairs of a name and a value to display.
     /// The names and their order are the same for all cells. The scenario is the last one.
     pub(super) fn facets(&self) -> [(&'static str, String); 13] {
-        let row = self.conditions();
-        let scenario = &row.scenario;
+        let record = self.conditions();
+        let scenario = &record.scenario;
         let rate = scenario.up.rate_mbit.map_or("no limit".to_owned(), mbit);
         let buffer = (scenario.socket_buffer).map_or("default buffers".to_owned(), buffer_text);
         let queue = (scenario.up.queue_limit_bytes()).map_or("no queue".to_owned(), |bytes| {
             format!("queue {} kB", bytes / 1000)
         });
-        let batch = format!("batch {}", row.batch);
-        let protection = if row.encrypted { "TLS" } else { "plaintext" };
+        let batch = format!("batch {}", record.batch);
+        let protection = if record.encrypted { "TLS" } else { "plaintext" };
         [
-            ("circuit", row.circuit.clone()),
-            ("transport", row.transport.clone()),
-            ("scheme", row.scheme.clone()),
-            ("congestion control", congestion_control(row).to_owned()),
+            ("circuit", record.circuit.clone()),
+            ("transport", record.transport.clone()),
+            ("scheme", record.scheme.clone()),
+            ("congestion control", congestion_control(record).to_owned()),
             ("buffers", buffer),
             ("protection", protection.to_owned()),
             ("batch", batch),
@@ -89,13 +94,15 @@ impl<'a> CellRecords<'a> {
     }
 
     fn measured(&self) -> impl Iterator<Item = &'a Measured> {
-        self.rows.iter().filter_map(|row| row.measured.as_ref())
+        self.records
+            .iter()
+            .filter_map(|record| record.measured.as_ref())
     }
 }
 
-/// Returns a text that is equal for all rows of a cell. `scenario` replaces the scenario of the
-/// row.
-pub(super) fn key(row: &Row, scenario: &Scenario) -> String {
+/// Returns a text that is equal for all records of a cell. `scenario` replaces the scenario of the
+/// record.
+pub(super) fn key(record: &RunRecord, scenario: &Scenario) -> String {
     let scenario = Scenario {
         seed: 0,
         name: place_name(scenario),
@@ -106,20 +113,20 @@ pub(super) fn key(row: &Row, scenario: &Scenario) -> String {
     };
     format!(
         "{}\n{}\n{}\n{}\n{}\n{}\n{scenario:?}",
-        row.circuit,
-        row.scheme,
-        row.transport,
-        row.batch,
-        row.encrypted,
-        congestion_control(row),
+        record.circuit,
+        record.scheme,
+        record.transport,
+        record.batch,
+        record.encrypted,
+        congestion_control(record),
     )
 }
 
 /// Returns the congestion control in use: the one that the scenario sets, or the one in the record.
 /// A scenario may set it for the route only. The record then has the kernel's default.
-pub(super) fn congestion_control(row: &Row) -> &str {
-    let own = row.scenario.congestion_control.as_deref();
-    own.unwrap_or(&row.environment.congestion_control)
+pub(super) fn congestion_control(record: &RunRecord) -> &str {
+    let own = record.scenario.congestion_control.as_deref();
+    own.unwrap_or(&record.environment.congestion_control)
 }
 
 /// Returns the name of a scenario without the congestion control that a sweep appended, such as
@@ -172,46 +179,46 @@ pub(super) fn counterpart<'c, 'a>(
     scheme: &str,
 ) -> Option<&'c CellRecords<'a>> {
     let repeats = |cell: &&CellRecords<'_>| {
-        let row = cell.conditions();
+        let record = cell.conditions();
         (
-            row.circuit.as_str(),
-            place_name(&row.scenario).as_str(),
-            row.scheme.as_str(),
+            record.circuit.as_str(),
+            place_name(&record.scenario).as_str(),
+            record.scheme.as_str(),
         ) == (circuit, scenario, scheme)
-            && row.transport == "tcp"
-            && row.batch == 1
+            && record.transport == "tcp"
+            && record.batch == 1
     };
     cells.iter().filter(repeats).min_by_key(|cell| {
-        let row = cell.conditions();
+        let record = cell.conditions();
         (
-            congestion_control(row) != "cubic",
-            row.scenario.socket_buffer.is_some(),
+            congestion_control(record) != "cubic",
+            record.scenario.socket_buffer.is_some(),
         )
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::row;
+    use super::super::fixture::record;
     use super::*;
 
     #[test]
     fn repetitions_are_together_and_failures_are_counted() {
-        let mut rows = vec![
-            row("aes128", "eu-us", 100.0),
-            row("sha256", "eu-us", 1.0),
-            row("aes128", "eu-us", 120.0),
-            row("aes128", "eu-aus", 1.0),
-            row("aes128", "eu-us", 0.0),
+        let mut records = vec![
+            record("aes128", "eu-us", 100.0),
+            record("sha256", "eu-us", 1.0),
+            record("aes128", "eu-us", 120.0),
+            record("aes128", "eu-aus", 1.0),
+            record("aes128", "eu-us", 0.0),
         ];
-        rows[2].repetition = 1;
-        rows[2].path_seed = 77;
-        rows[2].scenario.seed = 5;
+        records[2].repetition = 1;
+        records[2].path_seed = 77;
+        records[2].scenario.seed = 5;
         // The scenario sets the congestion control that is the kernel's default anyway.
-        rows[2].scenario.name = "eu-us,cc=cubic".to_owned();
-        rows[2].scenario.congestion_control = Some("cubic".to_owned());
-        rows[4].measured = None;
-        let cells = CellRecords::group(&rows);
+        records[2].scenario.name = "eu-us,cc=cubic".to_owned();
+        records[2].scenario.congestion_control = Some("cubic".to_owned());
+        records[4].measured = None;
+        let cells = CellRecords::group(&records);
         assert_eq!(cells.len(), 3);
         assert_eq!(
             cells[0].samples(|measured| measured.runtime_ms).mean(),
@@ -222,17 +229,17 @@ mod tests {
 
     #[test]
     fn what_changes_the_outcome_makes_another_cell() {
-        let base = row("aes128", "eu-us", 100.0);
-        let changes: [fn(&mut Row); 9] = [
-            |row| row.scheme = "prf".to_owned(),
-            |row| row.transport = "quic".to_owned(),
-            |row| row.batch = 10,
-            |row| row.encrypted = false,
-            |row| row.environment.congestion_control = "bbr".to_owned(),
-            |row| row.scenario.congestion_control = Some("bbr".to_owned()),
-            |row| row.scenario.up.loss = 0.01,
-            |row| row.scenario.down.udp_blocked = true,
-            |row| row.scenario.socket_buffer = Some(1 << 20),
+        let base = record("aes128", "eu-us", 100.0);
+        let changes: [fn(&mut RunRecord); 9] = [
+            |record| record.scheme = "prf".to_owned(),
+            |record| record.transport = "quic".to_owned(),
+            |record| record.batch = 10,
+            |record| record.encrypted = false,
+            |record| record.environment.congestion_control = "bbr".to_owned(),
+            |record| record.scenario.congestion_control = Some("bbr".to_owned()),
+            |record| record.scenario.up.loss = 0.01,
+            |record| record.scenario.down.udp_blocked = true,
+            |record| record.scenario.socket_buffer = Some(1 << 20),
         ];
         for change in changes {
             let mut other = base.clone();
@@ -251,17 +258,17 @@ mod tests {
 
     #[test]
     fn a_firewall_shows() {
-        let mut row = row("aes128", "eu-us", 100.0);
-        let shown = |row: &Row| {
-            let rows = [row.clone()];
-            let facets = CellRecords::group(&rows)[0].facets();
+        let mut record = record("aes128", "eu-us", 100.0);
+        let shown = |record: &RunRecord| {
+            let records = [record.clone()];
+            let facets = CellRecords::group(&records)[0].facets();
             let udp = facets.into_iter().find(|(name, _)| *name == "udp");
             udp.unwrap().1
         };
-        assert_eq!(shown(&row), "UDP passes");
-        row.scenario.down.udp_blocked = true;
-        assert_eq!(shown(&row), "UDP blocked down");
-        row.scenario.up.udp_blocked = true;
-        assert_eq!(shown(&row), "UDP blocked");
+        assert_eq!(shown(&record), "UDP passes");
+        record.scenario.down.udp_blocked = true;
+        assert_eq!(shown(&record), "UDP blocked down");
+        record.scenario.up.udp_blocked = true;
+        assert_eq!(shown(&record), "UDP blocked");
     }
 }

@@ -1,4 +1,4 @@
-//! Draws charts of rows.
+//! Draws charts of records.
 
 use super::{
     CellRecords,
@@ -9,12 +9,12 @@ use super::{
     sweep::{self, VARIABLES},
     timeline::timelines,
 };
-use crate::row::Row;
+use crate::record::RunRecord;
 
-/// Draws all charts for which the rows have data. Each has a name that is a valid file name.
+/// Draws all charts for which the records have data. Each has a name that is a valid file name.
 #[must_use]
-pub fn figures(rows: &[Row]) -> Vec<(String, Figure)> {
-    let cells = CellRecords::group(rows);
+pub fn figures(records: &[RunRecord]) -> Vec<(String, Figure)> {
+    let cells = CellRecords::group(records);
     let mut figures = Vec::new();
     for variable in &VARIABLES {
         let times = sweep::runtimes(&cells, variable);
@@ -36,13 +36,17 @@ fn side_by_side(cells: &[CellRecords<'_>]) -> Option<Figure> {
     let scheme = most_frequent(cells.iter().map(|cell| cell.conditions().scheme.as_str()))?;
     let cells: Vec<&CellRecords<'_>> = (cells.iter())
         .filter(|cell| {
-            let row = cell.conditions();
-            row.scheme == scheme && row.batch == 1 && row.scenario.socket_buffer.is_none()
+            let record = cell.conditions();
+            record.scheme == scheme && record.batch == 1 && record.scenario.socket_buffer.is_none()
         })
         .collect();
-    let name = |row: &Row| {
-        let protection = if row.encrypted { "" } else { ", plaintext" };
-        format!("{}, {}{protection}", row.transport, congestion_control(row))
+    let name = |record: &RunRecord| {
+        let protection = if record.encrypted { "" } else { ", plaintext" };
+        format!(
+            "{}, {}{protection}",
+            record.transport,
+            congestion_control(record)
+        )
     };
     let names = distinct(cells.iter().map(|cell| name(cell.conditions())));
     let circuits = distinct(cells.iter().map(|cell| cell.conditions().circuit.clone()));
@@ -193,11 +197,11 @@ fn most_frequent<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::row;
+    use super::super::fixture::record;
     use super::*;
 
-    fn figure(rows: &[Row], name: &str) -> Option<Figure> {
-        figures(rows)
+    fn figure(records: &[RunRecord], name: &str) -> Option<Figure> {
+        figures(records)
             .into_iter()
             .find(|(known, _)| known == name)
             .map(|(_, figure)| figure)
@@ -205,16 +209,16 @@ mod tests {
 
     #[test]
     fn congestion_controls_are_side_by_side() {
-        let mut rows = Vec::new();
+        let mut records = Vec::new();
         for congestion_control in ["cubic", "bbr", "reno"] {
             for scenario in ["lan", "eu-us"] {
-                let mut row = row("aes128", scenario, 100.0);
-                row.environment.congestion_control = congestion_control.to_owned();
-                row.scenario.name = format!("{scenario},cc={congestion_control}");
-                rows.push(row);
+                let mut record = record("aes128", scenario, 100.0);
+                record.environment.congestion_control = congestion_control.to_owned();
+                record.scenario.name = format!("{scenario},cc={congestion_control}");
+                records.push(record);
             }
         }
-        let drawn = figure(&rows, "transports").unwrap();
+        let drawn = figure(&records, "transports").unwrap();
         assert_eq!(drawn.panels.len(), 1);
         let series = &drawn.panels[0].series;
         let names: Vec<_> = series.iter().map(|series| series.name.as_str()).collect();
@@ -223,16 +227,16 @@ mod tests {
             series[2].points,
             [Point::at(0.0, 100.0), Point::at(1.0, 100.0)]
         );
-        assert_eq!(figure(&rows[..2], "transports"), None);
+        assert_eq!(figure(&records[..2], "transports"), None);
         // The paper has no cell that corresponds to this one.
-        rows.push(row("aes128", "mobile", 9.0));
-        assert_eq!(figure(&rows, "transports").unwrap(), drawn);
+        records.push(record("aes128", "mobile", 9.0));
+        assert_eq!(figure(&records, "transports").unwrap(), drawn);
     }
 
     #[test]
     fn the_paper_is_beside_ours_where_there_is_ours() {
-        let rows = [row("sha256", "eu-aus", 321.0)];
-        let drawn = figure(&rows, "paper-table-3").unwrap();
+        let records = [record("sha256", "eu-aus", 321.0)];
+        let drawn = figure(&records, "paper-table-3").unwrap();
         assert_eq!(drawn.panels.len(), 1);
         let [ours, tcp, sabul, _] = &drawn.panels[0].series[..] else {
             panic!("four series")
@@ -242,13 +246,13 @@ mod tests {
         assert_eq!(tcp.points[7], Point::at(7.0, 394.13));
         assert_eq!(sabul.points[7], Point::at(7.0, 587.03));
         assert_eq!(
-            figure(&[row("sha256", "mobile", 1.0)], "paper-table-3"),
+            figure(&[record("sha256", "mobile", 1.0)], "paper-table-3"),
             None
         );
     }
 
     #[test]
-    fn no_rows_make_no_figures() {
+    fn no_records_make_no_figures() {
         assert!(figures(&[]).is_empty());
     }
 

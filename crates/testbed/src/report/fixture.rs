@@ -1,18 +1,18 @@
-//! Rows with plausible figures, for tests of code that reads rows.
+//! Rows with plausible figures, for tests of code that reads records.
 
 use transpute_netem::{model::PathCounters, scenario::Scenario};
 
-use crate::row::{Environment, Measured, PartyRow, PathLimit, ROW_FORMAT, Row};
+use crate::record::{Environment, Measured, PartyRecord, PathLimit, RECORD_FORMAT, RunRecord};
 
-/// Returns a row of a run with half-gates over TCP. `scenario` is the name of a preset. The run
+/// Returns a record of a run with half-gates over TCP. `scenario` is the name of a preset. The run
 /// time is given in milliseconds.
 ///
 /// # Panics
 /// Panics if there is no preset of this name.
 #[must_use]
-pub fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
+pub fn record(circuit: &str, scenario: &str, runtime_ms: f64) -> RunRecord {
     let scenario = Scenario::named(scenario).unwrap_or_else(|error| panic!("{error}"));
-    let party = PartyRow {
+    let party = PartyRecord {
         transport: "tcp".to_owned(),
         cipher: Some("TLS13_AES_128_GCM_SHA256".to_owned()),
         ot: "direct".to_owned(),
@@ -42,8 +42,8 @@ pub fn row(circuit: &str, scenario: &str, runtime_ms: f64) -> Row {
         bytes_in: 1_100_000,
         ..PathCounters::default()
     };
-    Row {
-        format: ROW_FORMAT,
+    RunRecord {
+        format: RECORD_FORMAT,
         circuit: circuit.to_owned(),
         scheme: "half-gates".to_owned(),
         transport: "tcp".to_owned(),

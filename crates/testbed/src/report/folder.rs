@@ -10,7 +10,7 @@ use super::{
     chart::{PngError, png},
     figures, tables,
 };
-use crate::row::Row;
+use crate::record::RunRecord;
 
 /// The reason why a report cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +24,8 @@ pub enum ReportError {
         /// The error of the system.
         source: io::Error,
     },
-    /// There are no rows.
-    #[error("there are no rows to report")]
+    /// There are no records.
+    #[error("there are no records to report")]
     Empty,
     /// A chart cannot be converted to PNG.
     #[error("{name}.png: cannot draw the chart")]
@@ -37,15 +37,15 @@ pub enum ReportError {
     },
 }
 
-/// Writes a report into a folder: all tables (CSV) and charts (SVG and PNG) for which the rows have
+/// Writes a report into a folder: all tables (CSV) and charts (SVG and PNG) for which the records have
 /// data, and `report.md`, which contains all of them. Creates the folder. Overwrites files of an
 /// older report. Returns the paths of the written files.
 ///
 /// # Errors
-/// Returns an error if there are no rows, a file cannot be written, or this machine has no font for
+/// Returns an error if there are no records, a file cannot be written, or this machine has no font for
 /// PNG.
-pub fn write(rows: &[Row], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    if rows.is_empty() {
+pub fn write(records: &[RunRecord], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
+    if records.is_empty() {
         return Err(ReportError::Empty);
     }
     fs::create_dir_all(folder).map_err(|source| ReportError::Write {
@@ -60,11 +60,11 @@ pub fn write(rows: &[Row], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
         "# Results of the testbed\n\nWritten by `transpute testbed report`; how to read \
                     it is in docs/testbed.md.\n"
             .to_owned();
-    for (name, table) in tables(rows) {
+    for (name, table) in tables(records) {
         files.write(&format!("{name}.csv"), table.csv().as_bytes())?;
         let _ = write!(text, "\n## {}\n\n{}", table.title(), table.markdown());
     }
-    for (name, figure) in figures(rows) {
+    for (name, figure) in figures(records) {
         let svg = figure.svg();
         files.write(&format!("{name}.svg"), svg.as_bytes())?;
         let pixels = png(&svg).map_err(|source| ReportError::Png {
@@ -97,18 +97,18 @@ impl Files<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::row;
+    use super::super::fixture::record;
     use super::*;
 
     #[test]
     fn a_report_names_all_its_files() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("deep/down");
-        let rows = [
-            row("aes128", "eu-us", 120.0),
-            row("aes128", "eu-aus", 310.0),
+        let records = [
+            record("aes128", "eu-us", 120.0),
+            record("aes128", "eu-aus", 310.0),
         ];
-        let files = match write(&rows, &folder) {
+        let files = match write(&records, &folder) {
             Err(ReportError::Png {
                 source: PngError::NoFont,
                 ..
@@ -146,7 +146,7 @@ mod tests {
         assert!(matches!(write(&[], place.path()), Err(ReportError::Empty)));
         let file = place.path().join("file");
         fs::write(&file, "").unwrap();
-        let error = write(&[row("aes128", "eu-us", 1.0)], &file).unwrap_err();
+        let error = write(&[record("aes128", "eu-us", 1.0)], &file).unwrap_err();
         assert!(
             error.to_string().ends_with("file: cannot write the report"),
             "{error}"

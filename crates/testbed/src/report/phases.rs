@@ -6,14 +6,14 @@ use super::{
     chart::{Axis, Figure, Panel, Point, Scale, Series, SeriesStyle},
     number,
 };
-use crate::row::{Measured, PartyRow};
+use crate::record::{Measured, PartyRecord};
 
 /// Maximum number of cells that are drawn, each in one panel.
 const MAX_PANELS: usize = 6;
 
 /// A function that returns the time at which a party reached a phase, in milliseconds since both
 /// parties were connected.
-type Moment = fn(&PartyRow) -> Option<f64>;
+type Moment = fn(&PartyRecord) -> Option<f64>;
 
 const MOMENTS: [(&str, Moment); 7] = [
     ("connected", |_| Some(0.0)),
@@ -26,7 +26,7 @@ const MOMENTS: [(&str, Moment); 7] = [
 ];
 
 /// A function that selects one of the parties of a run.
-type Party = fn(&Measured) -> &PartyRow;
+type Party = fn(&Measured) -> &PartyRecord;
 
 const PARTIES: [(&str, Party); 2] = [
     ("garbler", |measured| &measured.garbler),
@@ -63,20 +63,24 @@ pub(super) fn table(cells: &[CellRecords<'_>], labels: &[String]) -> Table {
 }
 
 /// Draws the phases of both parties. Each combination of path, transport and congestion control has
-/// a panel, which shows the cell with the most payload. None if no row has phases.
+/// a panel, which shows the cell with the most payload. None if no record has phases.
 pub(super) fn figure(cells: &[CellRecords<'_>]) -> Option<Figure> {
     let mut chosen: Vec<(String, f64, Panel)> = Vec::new();
     for cell in cells {
-        let row = cell.conditions();
-        let place = place_name(&row.scenario);
-        let path = format!("{place}, {}, {}", row.transport, congestion_control(row));
+        let record = cell.conditions();
+        let place = place_name(&record.scenario);
+        let path = format!(
+            "{place}, {}, {}",
+            record.transport,
+            congestion_control(record)
+        );
         let payload = cell
             .samples(|measured| measured.payload_up_bytes as f64)
             .mean();
         let (Some(payload), Some(panel)) = (payload, panel(cell)) else {
             continue;
         };
-        let title = format!("{path}: {} {}", row.circuit, row.scheme);
+        let title = format!("{path}: {} {}", record.circuit, record.scheme);
         let panel = Panel { title, ..panel };
         match chosen.iter_mut().find(|(known, ..)| *known == path) {
             Some(best) if best.1 < payload => *best = (path, payload, panel),
@@ -120,18 +124,21 @@ fn panel(cell: &CellRecords<'_>) -> Option<Panel> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::row;
+    use super::super::fixture::record;
     use super::*;
 
     #[test]
     fn moments_of_both_are_on_one_clock() {
-        let mut rows = vec![row("aes128", "eu-us", 100.0), row("aes128", "eu-us", 300.0)];
-        for row in &mut rows {
-            let measured = row.measured.as_mut().unwrap();
+        let mut records = vec![
+            record("aes128", "eu-us", 100.0),
+            record("aes128", "eu-us", 300.0),
+        ];
+        for record in &mut records {
+            let measured = record.measured.as_mut().unwrap();
             measured.garbler.connected_at_ms = Some(85.0);
             measured.garbler.output_ms = None;
         }
-        let cells = CellRecords::group(&rows);
+        let cells = CellRecords::group(&records);
         let text = table(&cells, &["here".to_owned()]).csv();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[1], "here,garbler,85.0,86.0,87.0,88.0,284,-,286");
@@ -148,20 +155,23 @@ mod tests {
 
     #[test]
     fn what_does_not_tell_is_left_out() {
-        let mut rows = [row("aes128", "eu-us", 100.0)];
-        let measured = rows[0].measured.as_mut().unwrap();
+        let mut records = [record("aes128", "eu-us", 100.0)];
+        let measured = records[0].measured.as_mut().unwrap();
         measured.garbler.connected_at_ms = None;
         measured.evaluator.connected_at_ms = None;
-        let cells = CellRecords::group(&rows);
+        let cells = CellRecords::group(&records);
         assert!(table(&cells, &["here".to_owned()]).is_empty());
         assert_eq!(figure(&cells), None);
     }
 
     #[test]
     fn the_cell_with_most_payload_stands_for_its_path() {
-        let mut rows = [row("aes128", "eu-us", 1.0), row("mincut", "eu-us", 1.0)];
-        rows[1].measured.as_mut().unwrap().payload_up_bytes *= 2;
-        let figure = figure(&CellRecords::group(&rows)).unwrap();
+        let mut records = [
+            record("aes128", "eu-us", 1.0),
+            record("mincut", "eu-us", 1.0),
+        ];
+        records[1].measured.as_mut().unwrap().payload_up_bytes *= 2;
+        let figure = figure(&CellRecords::group(&records)).unwrap();
         assert_eq!(figure.panels.len(), 1);
         assert_eq!(
             figure.panels[0].title,

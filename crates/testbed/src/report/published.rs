@@ -39,7 +39,7 @@ pub const SCHEMES: [(&str, &str); 3] = [
     ("prf", "GLNP15"),
 ];
 
-/// Table 3 of the paper, row by row.
+/// Table 3 of the paper, record by record.
 pub const TABLE_3: [Published; 27] = {
     const fn cell(
         circuit: &'static str,

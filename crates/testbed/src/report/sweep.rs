@@ -6,7 +6,7 @@ use super::{
     chart::{Axis, Figure, Panel, Point, Scale, Series, SeriesStyle},
     tables::{MIB, cpu},
 };
-use crate::row::{Measured, Row};
+use crate::record::{Measured, RunRecord};
 
 /// A condition that a sweep varies.
 #[derive(Clone, Copy)]
@@ -14,9 +14,9 @@ pub(super) struct Variable {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     label: &'static str,
-    value: fn(&Row) -> Option<f64>,
-    /// Resets the varied condition in a row. Rows that differ only in this condition become equal.
-    without: fn(&mut Row),
+    value: fn(&RunRecord) -> Option<f64>,
+    /// Resets the varied condition in a record. Rows that differ only in this condition become equal.
+    without: fn(&mut RunRecord),
     /// The names of the properties ([`CellRecords::facets`]) that show the varied condition.
     shown_by: &'static [&'static str],
 }
@@ -28,10 +28,10 @@ pub(super) const VARIABLES: [Variable; 5] = [
         name: "rtt",
         title: "round-trip time",
         label: "round-trip time (ms)",
-        value: |row| Some(row.scenario.rtt_ms()),
-        without: |row| {
-            row.scenario.up.delay_ms = 0.0;
-            row.scenario.down.delay_ms = 0.0;
+        value: |record| Some(record.scenario.rtt_ms()),
+        without: |record| {
+            record.scenario.up.delay_ms = 0.0;
+            record.scenario.down.delay_ms = 0.0;
         },
         // The default queue limit depends on the round-trip time.
         shown_by: &["rtt", "queue"],
@@ -40,10 +40,10 @@ pub(super) const VARIABLES: [Variable; 5] = [
         name: "loss",
         title: "packet loss",
         label: "probability of loss, each way",
-        value: |row| Some(row.scenario.up.loss),
-        without: |row| {
-            row.scenario.up.loss = 0.0;
-            row.scenario.down.loss = 0.0;
+        value: |record| Some(record.scenario.up.loss),
+        without: |record| {
+            record.scenario.up.loss = 0.0;
+            record.scenario.down.loss = 0.0;
         },
         shown_by: &["loss"],
     },
@@ -51,10 +51,10 @@ pub(super) const VARIABLES: [Variable; 5] = [
         name: "rate",
         title: "bottleneck rate",
         label: "bottleneck rate (Mbit/s)",
-        value: |row| row.scenario.up.rate_mbit,
-        without: |row| {
-            row.scenario.up.rate_mbit = None;
-            row.scenario.down.rate_mbit = None;
+        value: |record| record.scenario.up.rate_mbit,
+        without: |record| {
+            record.scenario.up.rate_mbit = None;
+            record.scenario.down.rate_mbit = None;
         },
         shown_by: &["rate", "queue"],
     },
@@ -62,8 +62,8 @@ pub(super) const VARIABLES: [Variable; 5] = [
         name: "batch",
         title: "batch size",
         label: "evaluations in a run",
-        value: |row| Some(row.batch as f64),
-        without: |row| row.batch = 0,
+        value: |record| Some(record.batch as f64),
+        without: |record| record.batch = 0,
         shown_by: &["batch"],
     },
     Variable {
@@ -71,12 +71,12 @@ pub(super) const VARIABLES: [Variable; 5] = [
         title: "circuit size",
         label: "AND gates",
         // Circuits of one family differ only in size: `min-of-candidates:25x20` and `...:250x20`.
-        value: |row| {
-            let parameterised = row.circuit.contains(':');
-            let gates = row.measured.as_ref()?.and_gates?;
+        value: |record| {
+            let parameterised = record.circuit.contains(':');
+            let gates = record.measured.as_ref()?.and_gates?;
             parameterised.then_some(gates as f64)
         },
-        without: |row| row.circuit = family(&row.circuit).to_owned(),
+        without: |record| record.circuit = family(&record.circuit).to_owned(),
         shown_by: &["size"],
     },
 ];
@@ -150,7 +150,7 @@ struct Line<'a> {
     name: String,
 }
 
-/// Draws the run time against a varied condition. Each circuit has a panel. None if no rows vary
+/// Draws the run time against a varied condition. Each circuit has a panel. None if no records vary
 /// the condition. Each panel also shows the physical limit. It is drawn once, because it is the
 /// same for all transports.
 pub(super) fn runtimes(cells: &[CellRecords<'_>], variable: &Variable) -> Option<Figure> {
@@ -207,7 +207,7 @@ pub(super) fn runtimes(cells: &[CellRecords<'_>], variable: &Variable) -> Option
 }
 
 /// Draws the resources of runs against a varied condition. Each resource has a panel. None if no
-/// rows vary the condition.
+/// records vary the condition.
 pub(super) fn resources(cells: &[CellRecords<'_>], variable: &Variable) -> Option<Figure> {
     let mut lines = lines(cells, variable);
     for line in &mut lines {
@@ -261,17 +261,17 @@ fn measured(line: &Line<'_>, quantity: &dyn Fn(&Measured, u64) -> Option<f64>) -
 fn lines<'a>(cells: &[CellRecords<'a>], variable: &Variable) -> Vec<Line<'a>> {
     let mut groups: Vec<(String, Line<'a>)> = Vec::new();
     for cell in cells {
-        let row = cell.conditions();
-        let Some(value) = (variable.value)(row) else {
+        let record = cell.conditions();
+        let Some(value) = (variable.value)(record) else {
             continue;
         };
         if cell.samples(|measured| measured.runtime_ms).is_empty() {
             continue;
         }
-        let mut row = row.clone();
-        (variable.without)(&mut row);
-        row.scenario.name.clear();
-        let key = key(&row, &row.scenario);
+        let mut record = record.clone();
+        (variable.without)(&mut record);
+        record.scenario.name.clear();
+        let key = key(&record, &record.scenario);
         match groups.iter_mut().find(|(known, _)| *known == key) {
             // Scenarios with different names may have the same conditions. Only the first is drawn.
             Some((_, line)) if line.cells.iter().any(|(known, _)| *known == value) => {}
@@ -279,7 +279,7 @@ fn lines<'a>(cells: &[CellRecords<'a>], variable: &Variable) -> Vec<Line<'a>> {
             None => {
                 let line = Line {
                     cells: vec![(value, cell.clone())],
-                    circuit: row.circuit,
+                    circuit: record.circuit,
                     name: String::new(),
                 };
                 groups.push((key, line));
@@ -310,7 +310,7 @@ fn lines<'a>(cells: &[CellRecords<'a>], variable: &Variable) -> Vec<Line<'a>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::row;
+    use super::super::fixture::record;
     use super::*;
 
     fn variable(name: &str) -> &'static Variable {
@@ -322,17 +322,17 @@ mod tests {
 
     #[test]
     fn lines_join_what_differs_in_the_variable_alone() {
-        let mut rows = vec![
-            row("aes128", "eu-aus", 300.0),
-            row("aes128", "eu-us", 110.0),
-            row("aes128", "eu-us", 130.0),
+        let mut records = vec![
+            record("aes128", "eu-aus", 300.0),
+            record("aes128", "eu-us", 110.0),
+            record("aes128", "eu-us", 130.0),
             // This scenario has another rate, 10 Gbit/s, so it is not part of the line.
-            row("aes128", "lan", 3.0),
-            row("sha256", "eu-us", 150.0),
+            record("aes128", "lan", 3.0),
+            record("sha256", "eu-us", 150.0),
         ];
-        rows.push(row("aes128", "eu-aus", 5.0));
-        rows[5].transport = "quic".to_owned();
-        let figure = runtimes(&CellRecords::group(&rows), variable("rtt")).unwrap();
+        records.push(record("aes128", "eu-aus", 5.0));
+        records[5].transport = "quic".to_owned();
+        let figure = runtimes(&CellRecords::group(&records), variable("rtt")).unwrap();
         assert_eq!(figure.panels.len(), 1);
         let panel = &figure.panels[0];
         let names: Vec<_> = panel
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn loss_and_rate_and_batch_are_swept() {
-        let base = || row("aes128", "eu-us", 100.0);
+        let base = || record("aes128", "eu-us", 100.0);
         let mut lossy = base();
         lossy.scenario = lossy.scenario.with_loss(0.01);
         let mut slow = base();
@@ -362,8 +362,8 @@ mod tests {
         let mut batch = base();
         batch.batch = 100;
         for (name, other) in [("loss", lossy), ("rate", slow), ("batch", batch)] {
-            let rows = [base(), other];
-            let cells = CellRecords::group(&rows);
+            let records = [base(), other];
+            let cells = CellRecords::group(&records);
             for other in VARIABLES {
                 let drawn = runtimes(&cells, &other).is_some();
                 assert_eq!(
@@ -382,16 +382,16 @@ mod tests {
     #[test]
     fn circuits_of_one_family_are_a_sweep_of_size() {
         let sized = |parameters: &str, gates, runtime_ms| {
-            let mut row = row(&format!("sort:{parameters}"), "eu-us", runtime_ms);
-            row.measured.as_mut().unwrap().and_gates = Some(gates);
-            row
+            let mut record = record(&format!("sort:{parameters}"), "eu-us", runtime_ms);
+            record.measured.as_mut().unwrap().and_gates = Some(gates);
+            record
         };
-        let rows = [
+        let records = [
             sized("100", 9000, 90.0),
             sized("10", 300, 30.0),
-            row("aes128", "eu-us", 110.0),
+            record("aes128", "eu-us", 110.0),
         ];
-        let figure = runtimes(&CellRecords::group(&rows), variable("size")).unwrap();
+        let figure = runtimes(&CellRecords::group(&records), variable("size")).unwrap();
         let panel = &figure.panels[0];
         assert_eq!((figure.panels.len(), panel.title.as_str()), (1, "sort"));
         let points: Vec<_> = (panel.series[0].points.iter())
@@ -402,21 +402,26 @@ mod tests {
 
     #[test]
     fn what_was_not_counted_has_no_panel() {
-        let mut rows = [row("aes128", "eu-us", 1.0), row("aes128", "eu-aus", 1.0)];
-        let draw = |rows: &[Row]| resources(&CellRecords::group(rows), variable("rtt")).unwrap();
-        let figure = draw(&rows);
+        let mut records = [
+            record("aes128", "eu-us", 1.0),
+            record("aes128", "eu-aus", 1.0),
+        ];
+        let draw = |records: &[RunRecord]| {
+            resources(&CellRecords::group(records), variable("rtt")).unwrap()
+        };
+        let figure = draw(&records);
         assert!(
             figure.note.ends_with("no hardware counters"),
             "{}",
             figure.note
         );
-        for row in &mut rows {
-            let measured = row.measured.as_mut().unwrap();
+        for record in &mut records {
+            let measured = record.measured.as_mut().unwrap();
             measured.garbler.cycles = Some(2_000_000_000);
             measured.evaluator.cycles = Some(1_000_000_000);
             measured.garbler.peak_heap_bytes = None;
         }
-        let figure = draw(&rows);
+        let figure = draw(&records);
         let titles: Vec<_> = (figure.panels.iter())
             .map(|panel| panel.title.as_str())
             .collect();
@@ -436,15 +441,15 @@ mod tests {
 
     #[test]
     fn lines_are_named_after_what_tells_them_apart() {
-        let mut rows = Vec::new();
+        let mut records = Vec::new();
         for congestion_control in ["cubic", "bbr"] {
             for scenario in ["eu-us", "eu-aus"] {
-                let mut row = row("aes128", scenario, 100.0);
-                row.environment.congestion_control = congestion_control.to_owned();
-                rows.push(row);
+                let mut record = record("aes128", scenario, 100.0);
+                record.environment.congestion_control = congestion_control.to_owned();
+                records.push(record);
             }
         }
-        let cells = CellRecords::group(&rows);
+        let cells = CellRecords::group(&records);
         let names: Vec<_> = lines(&cells, variable("rtt"))
             .into_iter()
             .map(|line| line.name)

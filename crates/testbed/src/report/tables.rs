@@ -1,4 +1,4 @@
-//! Makes tables of rows.
+//! Makes tables of records.
 
 use super::{
     CellRecords, Table,
@@ -6,23 +6,23 @@ use super::{
     number, phases,
     published::{SCHEMES, SETTINGS, TABLE_3},
 };
-use crate::row::{Measured, PartyRow, Row};
+use crate::record::{Measured, PartyRecord, RunRecord};
 
 const MB: f64 = 1e6;
 pub(super) const MIB: f64 = (1 << 20) as f64;
 
-/// Makes all tables for which the rows have data.
+/// Makes all tables for which the records have data.
 #[must_use]
-pub fn tables(rows: &[Row]) -> Vec<(&'static str, Table)> {
-    let cells = CellRecords::group(rows);
+pub fn tables(records: &[RunRecord]) -> Vec<(&'static str, Table)> {
+    let cells = CellRecords::group(records);
     let all = [
         ("runtimes", runtimes(&cells)),
         ("phases", phases(&cells)),
         ("clock", phases::table(&cells, &labels(&cells))),
         ("resources", resources(&cells)),
         ("paper-table-3", paper_table_3(&cells)),
-        ("failures", failures(rows)),
-        ("environments", environments(rows)),
+        ("failures", failures(records)),
+        ("environments", environments(records)),
     ];
     all.into_iter()
         .filter(|(_, table)| !table.is_empty())
@@ -31,8 +31,8 @@ pub fn tables(rows: &[Row]) -> Vec<(&'static str, Table)> {
 
 /// Makes a table of the median times of each cell, with the physical limit.
 #[must_use]
-pub fn summary(rows: &[Row]) -> Table {
-    let cells = CellRecords::group(rows);
+pub fn summary(records: &[RunRecord]) -> Table {
+    let cells = CellRecords::group(records);
     let mut table = Table::new(
         "Median times: total from the first packet to the output, run time from connected to the output, \
          and the physical limit of the run time",
@@ -121,7 +121,7 @@ fn phases(cells: &[CellRecords<'_>]) -> Table {
             "output ms",
         ],
     );
-    let moments: [fn(&PartyRow) -> Option<f64>; 7] = [
+    let moments: [fn(&PartyRecord) -> Option<f64>; 7] = [
         |party| Some(party.connect_ms),
         |party| Some(party.handshake_ms),
         |party| party.agreed_ms,
@@ -275,15 +275,20 @@ fn paper_table_3(cells: &[CellRecords<'_>]) -> Table {
 }
 
 /// Makes the table of failed runs, with their errors.
-fn failures(rows: &[Row]) -> Table {
+fn failures(records: &[RunRecord]) -> Table {
     let mut table = Table::new("Runs that failed", ["run", "why"]);
-    for row in rows.iter().filter(|row| row.measured.is_none()) {
+    for record in records.iter().filter(|record| record.measured.is_none()) {
         table.push([
             format!(
                 "{} {} {} {} #{}",
-                row.circuit, row.scheme, row.transport, row.scenario.name, row.repetition
+                record.circuit,
+                record.scheme,
+                record.transport,
+                record.scenario.name,
+                record.repetition
             ),
-            row.error
+            record
+                .error
                 .clone()
                 .unwrap_or_else(|| "not measured".to_owned()),
         ]);
@@ -291,34 +296,34 @@ fn failures(rows: &[Row]) -> Table {
     table
 }
 
-/// Makes the table of the machines and settings of the rows.
-fn environments(rows: &[Row]) -> Table {
-    type Value = fn(&Row) -> String;
+/// Makes the table of the machines and settings of the records.
+fn environments(records: &[RunRecord]) -> Table {
+    type Value = fn(&RunRecord) -> String;
     let mut table = Table::new("Environments", ["what", "value"]);
     let values: [(&str, Value); 11] = [
-        ("transpute", |row| row.environment.transpute.clone()),
-        ("testbed", |row| row.environment.testbed.clone()),
-        ("emulator", |row| row.environment.emulator.clone()),
-        ("kernel", |row| row.environment.kernel.clone()),
-        ("processor", |row| row.environment.cpu.clone()),
-        ("processors", |row| row.environment.cpus.to_string()),
-        ("memory (GiB)", |row| {
-            number(row.environment.memory_bytes as f64 / MIB / 1024.0)
+        ("transpute", |record| record.environment.transpute.clone()),
+        ("testbed", |record| record.environment.testbed.clone()),
+        ("emulator", |record| record.environment.emulator.clone()),
+        ("kernel", |record| record.environment.kernel.clone()),
+        ("processor", |record| record.environment.cpu.clone()),
+        ("processors", |record| record.environment.cpus.to_string()),
+        ("memory (GiB)", |record| {
+            number(record.environment.memory_bytes as f64 / MIB / 1024.0)
         }),
-        ("congestion control", |row| {
-            congestion_control(row).to_owned()
+        ("congestion control", |record| {
+            congestion_control(record).to_owned()
         }),
-        ("tcp_rmem", |row| row.environment.tcp_rmem.clone()),
-        ("tcp_wmem", |row| row.environment.tcp_wmem.clone()),
-        ("hardware counters", |row| {
-            row.environment.hardware_counters.clone()
+        ("tcp_rmem", |record| record.environment.tcp_rmem.clone()),
+        ("tcp_wmem", |record| record.environment.tcp_wmem.clone()),
+        ("hardware counters", |record| {
+            record.environment.hardware_counters.clone()
         }),
     ];
-    if rows.is_empty() {
+    if records.is_empty() {
         return table;
     }
     for (name, value) in values {
-        let mut all: Vec<String> = rows.iter().map(value).collect();
+        let mut all: Vec<String> = records.iter().map(value).collect();
         all.sort();
         all.dedup();
         table.push([name.to_owned(), all.join("; ")]);
@@ -356,7 +361,7 @@ fn labels(cells: &[CellRecords<'_>]) -> Vec<String> {
 }
 
 /// Returns the processor time of a party in seconds, in user mode and in the kernel.
-pub(super) fn cpu(party: &PartyRow) -> f64 {
+pub(super) fn cpu(party: &PartyRecord) -> f64 {
     party.user_s + party.system_s
 }
 
@@ -366,11 +371,11 @@ fn text(value: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::row;
+    use super::super::fixture::record;
     use super::*;
 
-    fn table(rows: &[Row], name: &str) -> Option<Table> {
-        tables(rows)
+    fn table(records: &[RunRecord], name: &str) -> Option<Table> {
+        tables(records)
             .into_iter()
             .find(|(known, _)| *known == name)
             .map(|(_, table)| table)
@@ -378,46 +383,49 @@ mod tests {
 
     #[test]
     fn published_figures_stand_beside_ours() {
-        let mut rows = vec![
-            row("mincut", "eu-us", 600.0),
-            row("mincut", "eu-us", 640.0),
-            row("mincut", "mobile", 9.0),
+        let mut records = vec![
+            record("mincut", "eu-us", 600.0),
+            record("mincut", "eu-us", 640.0),
+            record("mincut", "mobile", 9.0),
         ];
         // The table prefers a cell with CUBIC, which the paper used, to this one.
-        let mut bbr = row("mincut", "eu-us", 1.0);
+        let mut bbr = record("mincut", "eu-us", 1.0);
         bbr.environment.congestion_control = "bbr".to_owned();
-        rows.insert(0, bbr);
-        let text = table(&rows, "paper-table-3").unwrap().csv();
+        records.insert(0, bbr);
+        let text = table(&records, "paper-table-3").unwrap().csv();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 2, "{text}");
         assert_eq!(
             lines[1],
             "mincut,EU-US,Half-Gate,2784,958,620,cubic,28.3,2,0.223,118"
         );
-        assert_eq!(table(&rows[3..], "paper-table-3"), None);
+        assert_eq!(table(&records[3..], "paper-table-3"), None);
     }
 
     #[test]
     fn runtimes_have_limit_and_spread() {
-        let mut rows = vec![row("aes128", "eu-us", 200.0), row("aes128", "eu-us", 270.0)];
-        rows.push(row("aes128", "eu-us", 1.0));
-        rows[2].measured = None;
-        rows[2].error = Some("the peer was lost".to_owned());
-        let text = table(&rows, "runtimes").unwrap().csv();
+        let mut records = vec![
+            record("aes128", "eu-us", 200.0),
+            record("aes128", "eu-us", 270.0),
+        ];
+        records.push(record("aes128", "eu-us", 1.0));
+        records[2].measured = None;
+        records[2].error = Some("the peer was lost".to_owned());
+        let text = table(&records, "runtimes").unwrap().csv();
         assert!(
             text.contains(
                 "\"aes128, tcp, half-gates, eu-us\",2,1,265,235,49.5,235,200,270,118,1.99,34.8,1.00 Gbit/s"
             ),
             "{text}"
         );
-        let failures = table(&rows, "failures").unwrap().csv();
+        let failures = table(&records, "failures").unwrap().csv();
         assert!(failures.contains("aes128 half-gates tcp eu-us #0,the peer was lost"));
     }
 
     #[test]
     fn resources_have_columns_for_what_was_counted() {
-        let mut rows = [row("aes128", "eu-us", 200.0)];
-        let text = table(&rows, "resources").unwrap().csv();
+        let mut records = [record("aes128", "eu-us", 200.0)];
+        let text = table(&records, "resources").unwrap().csv();
         assert!(
             !text.contains("cycles") && !text.contains("instructions"),
             "{text}"
@@ -430,18 +438,21 @@ mod tests {
         // Only the parties' bytes are counted, not those of cross traffic.
         let end = "0.300,0.300,5.00,5.00,20.0,20.0,1.10,1.10,10.0 %,0,0,0\r\n";
         assert!(values.ends_with(end), "{text}");
-        rows[0].measured.as_mut().unwrap().garbler.cycles = Some(1_500_000_000);
-        let text = table(&rows, "resources").unwrap().csv();
+        records[0].measured.as_mut().unwrap().garbler.cycles = Some(1_500_000_000);
+        let text = table(&records, "resources").unwrap().csv();
         assert!(text.contains("garbler CPU s,evaluator CPU s,garbler 10^9 cycles,garbler peak"));
         assert!(text.contains(",0.300,0.300,1.50,5.00,"), "{text}");
     }
 
     #[test]
     fn labels_name_what_differs() {
-        let mut rows = vec![row("aes128", "eu-us", 1.0), row("aes128", "eu-us", 1.0)];
-        rows[1].scenario.up.loss = 0.01;
+        let mut records = vec![
+            record("aes128", "eu-us", 1.0),
+            record("aes128", "eu-us", 1.0),
+        ];
+        records[1].scenario.up.loss = 0.01;
         assert_eq!(
-            labels(&CellRecords::group(&rows)),
+            labels(&CellRecords::group(&records)),
             [
                 "aes128, tcp, half-gates, loss 0 %, eu-us",
                 "aes128, tcp, half-gates, loss 1 %, eu-us"
@@ -450,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rows_make_no_tables() {
+    fn no_records_make_no_tables() {
         assert!(tables(&[]).is_empty());
     }
 }

@@ -17,23 +17,23 @@ const MAX_PANELS: usize = 6;
 
 /// Draws the rate of arriving bytes over the time of a run. Each combination of transport,
 /// congestion control and scenario has a panel, which shows the run with the most payload. None if
-/// no row has a timeline.
+/// no record has a timeline.
 pub(super) fn timelines(cells: &[CellRecords<'_>]) -> Option<Figure> {
     let mut chosen: Vec<(String, u64, Panel)> = Vec::new();
     for cell in cells {
-        let row = cell.conditions();
+        let record = cell.conditions();
         let Some((measured, timeline)) = cell.timeline() else {
             continue;
         };
         let path = format!(
             "{}, {}, {}",
-            place_name(&row.scenario),
-            row.transport,
-            congestion_control(row)
+            place_name(&record.scenario),
+            record.transport,
+            congestion_control(record)
         );
         let bytes = measured.payload_up_bytes;
-        let mut panel = panel(timeline, row.scenario.up.rate_mbit);
-        panel.title = format!("{path}: {} {}", row.circuit, row.scheme);
+        let mut panel = panel(timeline, record.scenario.up.rate_mbit);
+        panel.title = format!("{path}: {} {}", record.circuit, record.scheme);
         match chosen.iter_mut().find(|(known, ..)| *known == path) {
             Some(best) if best.1 < bytes => *best = (path, bytes, panel),
             Some(_) => {}
@@ -97,7 +97,7 @@ fn panel(timeline: &Timeline, rate_mbit: Option<f64>) -> Panel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::row;
+    use super::super::fixture::record;
     use super::*;
 
     #[test]
@@ -132,23 +132,23 @@ mod tests {
 
     #[test]
     fn the_run_with_most_payload_stands_for_its_path() {
-        let mut rows = vec![
-            row("aes128", "eu-us", 1.0),
-            row("mincut", "eu-us", 1.0),
-            row("sha256", "eu-us", 1.0),
-            row("aes128", "eu-aus", 1.0),
-            row("mincut", "lan", 1.0),
+        let mut records = vec![
+            record("aes128", "eu-us", 1.0),
+            record("mincut", "eu-us", 1.0),
+            record("sha256", "eu-us", 1.0),
+            record("aes128", "eu-aus", 1.0),
+            record("mincut", "lan", 1.0),
         ];
-        for (row, bytes) in rows.iter_mut().zip([1, 30, 2, 1, 9]) {
-            let measured = row.measured.as_mut().unwrap();
+        for (record, bytes) in records.iter_mut().zip([1, 30, 2, 1, 9]) {
+            let measured = record.measured.as_mut().unwrap();
             measured.payload_up_bytes = bytes;
             measured.timeline = Some(Timeline {
                 up: vec![1],
                 down: vec![1],
             });
         }
-        rows[4].measured.as_mut().unwrap().timeline = None;
-        let figure = timelines(&CellRecords::group(&rows)).unwrap();
+        records[4].measured.as_mut().unwrap().timeline = None;
+        let figure = timelines(&CellRecords::group(&records)).unwrap();
         let titles: Vec<_> = figure
             .panels
             .iter()
@@ -161,6 +161,6 @@ mod tests {
                 "eu-aus, tcp, cubic: aes128 half-gates"
             ]
         );
-        assert_eq!(timelines(&CellRecords::group(&rows[4..])), None);
+        assert_eq!(timelines(&CellRecords::group(&records[4..])), None);
     }
 }

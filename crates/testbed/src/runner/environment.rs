@@ -15,7 +15,7 @@ use super::error::RunError;
 use crate::{
     measure::{Deadline, Process},
     perf,
-    row::Environment,
+    record::Environment,
 };
 
 /// Time limit of a helper program that only prints a short text, such as `cat`.

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use thiserror::Error;
 use transpute_netem::lab::LabError;
 
-use crate::{measure::MeasureError, row::RowError};
+use crate::{measure::MeasureError, record::RecordError};
 
 /// The reason why a matrix cannot be run or continued.
 #[derive(Debug, Error)]
@@ -30,7 +30,7 @@ pub enum RunError {
     },
     /// The results of an earlier run cannot be read.
     #[error(transparent)]
-    Rows(#[from] RowError),
+    Rows(#[from] RecordError),
     /// Keys and inputs cannot be written to files.
     #[error("cannot prepare keys and inputs")]
     Prepare(#[source] io::Error),

@@ -27,7 +27,7 @@ pub use error::RunError;
 pub use matrix::{AUTO, Cell, Matrix, Sweep};
 pub use options::{MatrixOptions, Timelines};
 
-use crate::row::{Environment, Row};
+use crate::record::{Environment, RunRecord};
 use environment::Environments;
 use estimate::Estimate;
 use inputs::InputMaker;
@@ -38,7 +38,7 @@ use transpute_netem::scenario::Scenario;
 
 /// The progress of a matrix.
 #[derive(Debug)]
-pub struct MatrixProgress<'a, C = Cell, R = Row> {
+pub struct MatrixProgress<'a, C = Cell, R = RunRecord> {
     /// Number of runs that have ended.
     pub done: u64,
     /// Number of runs of this execution. Runs with earlier results are not included.
@@ -51,7 +51,7 @@ pub struct MatrixProgress<'a, C = Cell, R = Row> {
     pub next: Option<&'a C>,
     /// The error of the previous run, if it failed.
     pub error: Option<&'a str>,
-    /// The row of the previous run. It is in the results file already. None at the start.
+    /// The record of the previous run. It is in the results file already. None at the start.
     pub last: Option<&'a R>,
 }
 
@@ -60,7 +60,7 @@ pub struct MatrixProgress<'a, C = Cell, R = Row> {
 pub struct MatrixSummary {
     /// Number of measured runs.
     pub measured: u64,
-    /// Number of failed runs. Their rows contain the errors. The next execution repeats them.
+    /// Number of failed runs. Their records contain the errors. The next execution repeats them.
     pub failed: u64,
     /// Number of runs that were cut off ([`Cell::cut_off`]).
     pub cut_off: u64,
@@ -82,7 +82,7 @@ pub fn environment_inside(scenario: &Scenario) -> Result<Environment, RunError> 
 /// Runs the cells of a matrix that have no results, and appends the results: see [`run_cells`].
 ///
 /// # Errors
-/// Returns [`RunError`] if no more runs are possible. A failed run is recorded in its row and is
+/// Returns [`RunError`] if no more runs are possible. A failed run is recorded in its record and is
 /// not an error.
 pub fn run(
     matrix: &Matrix,
@@ -97,12 +97,12 @@ pub fn run(
     run_cells(&cells, matrix.repetitions, options, cancel, report)
 }
 
-/// Returns the rows that belong to a matrix.
+/// Returns the records that belong to a matrix.
 #[must_use]
-pub fn rows_of(matrix: &Matrix, mut rows: Vec<Row>) -> Vec<Row> {
+pub fn records_of(matrix: &Matrix, mut records: Vec<RunRecord>) -> Vec<RunRecord> {
     let cells = matrix.cells();
-    rows.retain(|row| cells.iter().any(|cell| store::is_of(row, cell)));
-    rows
+    records.retain(|record| cells.iter().any(|cell| store::is_of(record, cell)));
+    records
 }
 
 /// Executes the runs that have no results, and appends the results to a file. All cells are run
@@ -113,7 +113,7 @@ pub fn rows_of(matrix: &Matrix, mut rows: Vec<Row>) -> Vec<Row> {
 /// emulated path is removed.
 ///
 /// # Errors
-/// Returns [`RunError`] if no more runs are possible. A failed run is recorded in its row and is
+/// Returns [`RunError`] if no more runs are possible. A failed run is recorded in its record and is
 /// not an error.
 pub fn run_cells(
     cells: &[Cell],
@@ -144,18 +144,18 @@ pub fn run_cells(
         bench.inputs.inputs(&cells[cell].circuit, cancel)?;
     }
     to_do.run(cancel, report, |cell, repetition| {
-        let row = bench.run(cell, repetition)?;
-        let ending = match (&row.error, row.cut_off_ms) {
+        let record = bench.run(cell, repetition)?;
+        let ending = match (&record.error, record.cut_off_ms) {
             (Some(error), Some(_)) if cell.cut_off.is_some() => Ending::CutOff(error.clone()),
             (Some(error), _) => Ending::Failed(error.clone()),
             (None, _) => Ending::Measured,
         };
-        store.append(row.clone())?;
-        Ok((ending, row))
+        store.append(record.clone())?;
+        Ok((ending, record))
     })
 }
 
-/// The outcome of a run whose row was recorded.
+/// The outcome of a run whose record was recorded.
 pub(crate) enum Ending {
     Measured,
     CutOff(String),
@@ -230,8 +230,8 @@ impl<'a, C> Series<'a, C> {
                 return Ok(summary);
             }
             let start = Instant::now();
-            let (ending, row) = run(&self.cells[cell], repetition)?;
-            last = Some(row);
+            let (ending, record) = run(&self.cells[cell], repetition)?;
+            last = Some(record);
             estimate.record(cell, start.elapsed());
             error = match ending {
                 Ending::Measured => {

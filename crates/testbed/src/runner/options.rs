@@ -9,24 +9,24 @@ use crate::live::Live;
 pub struct MatrixOptions {
     /// The `transpute` program of both parties.
     pub binary: PathBuf,
-    /// The file to which rows are appended, one JSON object per line. Runs that have a result in
+    /// The file to which records are appended, one JSON object per line. Runs that have a result in
     /// this file are skipped.
     pub results: PathBuf,
     /// Time limit of a run. A run that exceeds it has failed.
     pub timeout: Duration,
-    /// The rows that contain a timeline. A timeline takes most of the space of a long run's row.
+    /// The records that contain a timeline. A timeline takes most of the space of a long run's record.
     pub timelines: Timelines,
     /// The handle through which other threads observe the run in progress.
     pub live: Option<Live>,
 }
 
-/// The rows that contain a timeline.
+/// The records that contain a timeline.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Timelines {
-    /// No rows.
+    /// No records.
     None,
     /// The first repetition of each cell.
     First,
-    /// All rows.
+    /// All records.
     All,
 }

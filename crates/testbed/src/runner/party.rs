@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::{inputs::OutputValue, matrix::Cell};
 use crate::{
     measure::Usage,
-    row::{PartyRow, SelectionRow},
+    record::{PartyRecord, SelectionRecord},
 };
 
 /// The key of a party and the fingerprint of its peer.
@@ -53,7 +53,7 @@ pub(super) fn arguments(
     }
 }
 
-/// The fields of the JSON output of `transpute run` that rows record.
+/// The fields of the JSON output of `transpute run` that records record.
 #[derive(Deserialize)]
 pub(super) struct Report {
     transport: String,
@@ -123,14 +123,14 @@ struct Times {
 impl Report {
     /// Converts the report to its record. Adds the resources of the process. `first` is the time of
     /// the parties' first packet.
-    pub(super) fn row(
+    pub(super) fn record(
         &self,
         process: Duration,
         usage: Usage,
         first_packet: Option<SystemTime>,
-    ) -> PartyRow {
+    ) -> PartyRecord {
         let times = &self.times_ms;
-        PartyRow {
+        PartyRecord {
             transport: self.transport.clone(),
             cipher: self.cipher.clone(),
             ot: self.ot.clone(),
@@ -164,11 +164,11 @@ impl Report {
     }
 
     /// Returns the record of the choice of the transport. None if this party did not choose it.
-    pub(super) fn selection(&self) -> Option<SelectionRow> {
+    pub(super) fn selection(&self) -> Option<SelectionRecord> {
         let selection = self.selection.as_ref()?;
         let mut predictions = selection.predictions.iter();
         let of_chosen = predictions.find(|other| other.transport == selection.transport)?;
-        Some(SelectionRow {
+        Some(SelectionRecord {
             chooser: selection.chooser.clone(),
             reason: selection.reason.clone(),
             confidence: selection.confidence,
@@ -238,16 +238,16 @@ mod tests {
     #[test]
     fn moments_are_put_on_the_clock_of_the_path() {
         let first = SystemTime::UNIX_EPOCH + Duration::from_nanos(1_795_226_782_000_000_001);
-        let row = |connected: &str, first| {
+        let record = |connected: &str, first| {
             report(connected)
-                .row(Duration::ZERO, Usage::default(), first)
+                .record(Duration::ZERO, Usage::default(), first)
                 .connected_at_ms
         };
         let after = r#", "connected_unix_ns": 1795226782030250001"#;
-        assert_eq!(row(after, Some(first)), Some(30.25));
+        assert_eq!(record(after, Some(first)), Some(30.25));
         let before = r#", "connected_unix_ns": 1795226781999000001"#;
-        assert_eq!(row(before, Some(first)), Some(-1.0));
-        assert_eq!(row(after, None), None);
-        assert_eq!(row("", Some(first)), None);
+        assert_eq!(record(before, Some(first)), Some(-1.0));
+        assert_eq!(record(after, None), None);
+        assert_eq!(record("", Some(first)), None);
     }
 }

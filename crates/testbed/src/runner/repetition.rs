@@ -1,4 +1,4 @@
-//! Executes one run: creates a path, starts both parties on it, and makes the row.
+//! Executes one run: creates a path, starts both parties on it, and makes the record.
 
 use std::{
     net::SocketAddr,
@@ -27,7 +27,7 @@ use crate::{
     flow::Flows,
     live::Live,
     measure::{Deadline, Finished, MeasureError, Process},
-    row::{Measured, PathLimit, ROW_FORMAT, Row},
+    record::{Measured, PathLimit, RECORD_FORMAT, RunRecord},
 };
 
 /// Time limit for generating a key.
@@ -93,8 +93,8 @@ impl From<RunError> for Stop {
 }
 
 impl MatrixRunner<'_> {
-    /// Executes one run and returns its row.
-    pub(super) fn run(&mut self, cell: &Cell, repetition: u32) -> Result<Row, RunError> {
+    /// Executes one run and returns its record.
+    pub(super) fn run(&mut self, cell: &Cell, repetition: u32) -> Result<RunRecord, RunError> {
         let inputs = self.inputs.inputs(&cell.circuit, self.cancel)?;
         // Losses differ between repetitions. They are the same when the whole matrix is repeated.
         let path_seed = cell.scenario.seed.wrapping_add(repetition.into());
@@ -130,8 +130,8 @@ impl MatrixRunner<'_> {
             }
             Err(Stop::All(error)) => return Err(error),
         };
-        Ok(Row {
-            format: ROW_FORMAT,
+        Ok(RunRecord {
+            format: RECORD_FORMAT,
             scenario: cell.scenario.clone(),
             circuit: cell.circuit.clone(),
             scheme: cell.scheme.clone(),
@@ -205,8 +205,8 @@ impl MatrixRunner<'_> {
         let (evaluator, report) = report_of("evaluator", evaluator)?;
         let (garbler, garbler_report) = report_of("garbler", garbler)?;
         check_outputs(&report, cell.batch, &inputs.outputs)?;
-        let evaluator = report.row(evaluator.wall, evaluator.usage, parties.first_packet);
-        let garbler = garbler_report.row(garbler.wall, garbler.usage, parties.first_packet);
+        let evaluator = report.record(evaluator.wall, evaluator.usage, parties.first_packet);
+        let garbler = garbler_report.record(garbler.wall, garbler.usage, parties.first_packet);
         let runtime_ms = evaluator.output_ms.unwrap_or(evaluator.session_ms);
         let payload_up_bytes = garbler.sent_bytes;
         let payload_down_bytes = evaluator.sent_bytes;

@@ -9,11 +9,11 @@ use std::{
 };
 
 use super::{error::RunError, matrix::Cell};
-use crate::row::{Record, Row, read_records};
+use crate::record::{Record, RunRecord, read_records};
 
 /// A results file that is locked against other processes.
 #[derive(Debug)]
-pub(crate) struct Store<R = Row> {
+pub(crate) struct Store<R = RunRecord> {
     file: File,
     path: PathBuf,
     done: Vec<R>,
@@ -64,14 +64,14 @@ impl<R: Record> Store<R> {
         })
     }
 
-    /// Returns the rows of the file, in order.
+    /// Returns the records of the file, in order.
     pub(crate) fn done(&self) -> &[R] {
         &self.done
     }
 
-    /// Appends a row.
-    pub(crate) fn append(&mut self, row: R) -> Result<(), RunError> {
-        let written = serde_json::to_vec(&row)
+    /// Appends a record.
+    pub(crate) fn append(&mut self, record: R) -> Result<(), RunError> {
+        let written = serde_json::to_vec(&record)
             .map_err(io::Error::from)
             .and_then(|mut line| {
                 line.push(b'\n');
@@ -81,7 +81,7 @@ impl<R: Record> Store<R> {
             path: self.path.clone(),
             source,
         })?;
-        self.done.push(row);
+        self.done.push(record);
         Ok(())
     }
 }
@@ -90,25 +90,26 @@ impl Store {
     /// Returns whether this repetition has a result. A cut-off or a failure is a result only if the
     /// cell says so ([`Cell::cut_off`], [`Cell::may_fail`]).
     pub(super) fn has(&self, cell: &Cell, repetition: u32) -> bool {
-        (self.done.iter()).any(|row| {
-            let cut_off = row.cut_off_ms.is_some() && cell.cut_off.is_some();
-            (row.measured.is_some() || cut_off || cell.may_fail) && is_run_of(row, cell, repetition)
+        (self.done.iter()).any(|record| {
+            let cut_off = record.cut_off_ms.is_some() && cell.cut_off.is_some();
+            (record.measured.is_some() || cut_off || cell.may_fail)
+                && is_run_of(record, cell, repetition)
         })
     }
 }
 
-fn is_run_of(row: &Row, cell: &Cell, repetition: u32) -> bool {
-    row.repetition == repetition && is_of(row, cell)
+fn is_run_of(record: &RunRecord, cell: &Cell, repetition: u32) -> bool {
+    record.repetition == repetition && is_of(record, cell)
 }
 
-/// Returns whether a row belongs to a run of this cell.
-pub(super) fn is_of(row: &Row, cell: &Cell) -> bool {
-    row.circuit == cell.circuit
-        && row.scheme == cell.scheme
-        && row.transport == cell.transport
-        && row.batch == cell.batch
-        && row.encrypted == cell.encrypted
-        && row.scenario == cell.scenario
+/// Returns whether a record belongs to a run of this cell.
+pub(super) fn is_of(record: &RunRecord, cell: &Cell) -> bool {
+    record.circuit == cell.circuit
+        && record.scheme == cell.scheme
+        && record.transport == cell.transport
+        && record.batch == cell.batch
+        && record.encrypted == cell.encrypted
+        && record.scenario == cell.scenario
 }
 
 /// Returns the position after the last newline.
@@ -136,7 +137,7 @@ mod tests {
     use transpute_netem::scenario::Scenario;
 
     use super::*;
-    use crate::row::{Environment, ROW_FORMAT, read_rows};
+    use crate::record::{Environment, RECORD_FORMAT, read_run_records};
 
     fn cell(circuit: &str) -> Cell {
         Cell {
@@ -151,9 +152,9 @@ mod tests {
         }
     }
 
-    fn failed(cell: &Cell, repetition: u32) -> Row {
-        Row {
-            format: ROW_FORMAT,
+    fn failed(cell: &Cell, repetition: u32) -> RunRecord {
+        RunRecord {
+            format: RECORD_FORMAT,
             scenario: cell.scenario.clone(),
             circuit: cell.circuit.clone(),
             scheme: cell.scheme.clone(),
@@ -171,23 +172,23 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_line_is_cut_off_and_rows_follow() {
+    fn a_torn_line_is_cut_off_and_records_follow() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.jsonl");
-        Store::<Row>::open(&path)
+        Store::<RunRecord>::open(&path)
             .unwrap()
             .append(failed(&cell("a"), 0))
             .unwrap();
         let mut torn = std::fs::read(&path).unwrap();
         torn.extend_from_slice(b"{\"format\":2,\"scen");
         std::fs::write(&path, torn).unwrap();
-        let mut store = Store::<Row>::open(&path).unwrap();
+        let mut store = Store::<RunRecord>::open(&path).unwrap();
         store.append(failed(&cell("b"), 1)).unwrap();
         // A failure is not a result, so the run is repeated.
         assert!(!store.has(&cell("b"), 1));
         drop(store);
-        let circuits: Vec<_> = (read_rows(&path).unwrap().into_iter())
-            .map(|row| row.circuit)
+        let circuits: Vec<_> = (read_run_records(&path).unwrap().into_iter())
+            .map(|record| record.circuit)
             .collect();
         assert_eq!(circuits, ["a", "b"]);
     }
@@ -195,13 +196,13 @@ mod tests {
     #[test]
     fn what_was_cut_off_is_a_result_where_that_was_asked_for() {
         let folder = tempfile::tempdir().unwrap();
-        let mut store = Store::<Row>::open(&folder.path().join("rows.jsonl")).unwrap();
+        let mut store = Store::<RunRecord>::open(&folder.path().join("rows.jsonl")).unwrap();
         let plain = cell("a");
-        let row = Row {
+        let record = RunRecord {
             cut_off_ms: Some(2e3),
             ..failed(&plain, 0)
         };
-        store.append(row).unwrap();
+        store.append(record).unwrap();
         assert!(!store.has(&plain, 0));
         let cut_off = Cell {
             cut_off: Some(Duration::from_secs(2)),
@@ -218,22 +219,22 @@ mod tests {
 
     #[test]
     fn a_run_is_known_by_all_of_its_conditions() {
-        let row = failed(&cell("a"), 2);
-        assert!(is_run_of(&row, &cell("a"), 2));
-        assert!(!is_run_of(&row, &cell("a"), 1));
-        assert!(!is_run_of(&row, &cell("b"), 2));
+        let record = failed(&cell("a"), 2);
+        assert!(is_run_of(&record, &cell("a"), 2));
+        assert!(!is_run_of(&record, &cell("a"), 1));
+        assert!(!is_run_of(&record, &cell("b"), 2));
         let mut other = cell("a");
         other.scenario.up.loss = 0.01;
-        assert!(!is_run_of(&row, &other, 2));
+        assert!(!is_run_of(&record, &other, 2));
     }
 
     #[test]
     fn only_one_runner_writes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.jsonl");
-        let _first = Store::<Row>::open(&path).unwrap();
+        let _first = Store::<RunRecord>::open(&path).unwrap();
         assert!(matches!(
-            Store::<Row>::open(&path),
+            Store::<RunRecord>::open(&path),
             Err(RunError::Locked { .. })
         ));
     }

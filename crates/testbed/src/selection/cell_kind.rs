@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn every_cell_is_of_one_kind_in_each_dimension() {
-        let environment = crate::row::Environment::default();
+        let environment = crate::record::Environment::default();
         for case in draw(200, 3) {
             let conditions = Conditions {
                 scenario: &case.scenario,

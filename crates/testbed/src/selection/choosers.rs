@@ -81,7 +81,7 @@ impl Judged {
             .collect();
         let (names, candidates): (Vec<&str>, Vec<Candidate>) = known.into_iter().unzip();
         let choice = chooser.choose(&path, &workload, &candidates).ok()?;
-        // A row may list the settings of the same transport in another order, so specs are compared
+        // A record may list the settings of the same transport in another order, so specs are compared
         // and not names.
         let place = (candidates.iter()).position(|known| known.spec == *choice.winner())?;
         Some(Picked {
@@ -96,7 +96,7 @@ mod tests {
     use transpute_netem::scenario::Scenario;
     use transpute_select::Model;
 
-    use super::super::{contests, judge, samples::tests::row};
+    use super::super::{contests, judge, samples::tests::record};
     use super::*;
 
     #[test]
@@ -106,26 +106,26 @@ mod tests {
             .with_loss(0.02)
             .with_rate_mbit(500.0);
         let blocked = lossy.clone().with_udp_blocked(true);
-        let mut rows = Vec::new();
+        let mut records = Vec::new();
         for scenario in [&lossy, &blocked] {
             for (transport, ms) in [
                 ("tcp:cc=cubic", 30_000.0),
                 ("quic", 3000.0),
                 ("rudp", 1500.0),
             ] {
-                rows.push(row(scenario, transport, ms));
+                records.push(record(scenario, transport, ms));
             }
         }
-        for row in &mut rows[4..] {
-            row.measured = None;
+        for record in &mut records[4..] {
+            record.measured = None;
         }
-        let workloads = Workloads::of(&rows).unwrap();
+        let workloads = Workloads::of(&records).unwrap();
         let choosers = [
             Judged::rule(),
             Judged::model(ModelChooser::new(Model::theory())),
             Judged::paper(),
         ];
-        let contests = contests(&rows);
+        let contests = contests(&records);
         let verdicts = judge(&contests, &choosers, &workloads);
         assert_eq!(verdicts.choosers, ["rule", "model", "paper"]);
         let chosen: Vec<Vec<_>> = (verdicts.cells.iter())
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn a_workload_that_was_never_measured_has_no_answer() {
         let scenario = Scenario::named("eu-us").unwrap();
-        let rows = [row(&scenario, "rudp", 100.0)];
-        let contests = contests(&rows);
+        let records = [record(&scenario, "rudp", 100.0)];
+        let contests = contests(&records);
         let verdicts = judge(&contests, &[Judged::paper()], &Workloads::default());
         assert_eq!(verdicts.cells[0].2[0].chosen, None);
     }

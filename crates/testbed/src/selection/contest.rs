@@ -1,9 +1,9 @@
-//! Computes the time of each transport in each cell from rows.
+//! Computes the time of each transport in each cell from records.
 
 use transpute_netem::scenario::Scenario;
 
 use super::{AUTO, Part};
-use crate::row::{Environment, Measured, Row};
+use crate::record::{Environment, Measured, RunRecord};
 
 /// The time that a failed run counts as, in milliseconds: one minute.
 pub const FAILED_MS: f64 = 60_000.0;
@@ -31,8 +31,8 @@ impl RunTime {
         }
     }
 
-    fn of(row: &Row) -> Self {
-        match (&row.measured, row.cut_off_ms) {
+    fn of(record: &RunRecord) -> Self {
+        match (&record.measured, record.cut_off_ms) {
             (Some(measured), _) => Self::Measured(measured.total_ms),
             (None, Some(ms)) => Self::AtLeast(ms),
             (None, None) => Self::Failed,
@@ -92,33 +92,33 @@ pub struct Conditions<'a> {
 /// A cell with the times of its transports.
 #[derive(Clone, Debug)]
 pub struct CellTimes<'a> {
-    rows: Vec<&'a Row>,
+    records: Vec<&'a RunRecord>,
     times: Vec<(&'a str, RunTime)>,
 }
 
-/// Groups rows into cells by conditions, and computes the time of each transport in each cell, in
+/// Groups records into cells by conditions, and computes the time of each transport in each cell, in
 /// order of first appearance. If a failed or cut-off run was repeated and then measured, only the
 /// measurement counts.
 #[must_use]
-pub fn contests(rows: &[Row]) -> Vec<CellTimes<'_>> {
+pub fn contests(records: &[RunRecord]) -> Vec<CellTimes<'_>> {
     let mut groups: Vec<CellTimes<'_>> = Vec::new();
-    for row in rows {
-        match (groups.iter_mut()).find(|contest| is_same_cell(contest.rows[0], row)) {
-            Some(contest) => contest.rows.push(row),
+    for record in records {
+        match (groups.iter_mut()).find(|contest| is_same_cell(contest.records[0], record)) {
+            Some(contest) => contest.records.push(record),
             None => groups.push(CellTimes {
-                rows: vec![row],
+                records: vec![record],
                 times: Vec::new(),
             }),
         }
     }
     for contest in &mut groups {
         let mut names: Vec<&str> = Vec::new();
-        for row in &contest.rows {
-            if !names.contains(&row.transport.as_str()) {
-                names.push(&row.transport);
+        for record in &contest.records {
+            if !names.contains(&record.transport.as_str()) {
+                names.push(&record.transport);
             }
         }
-        let time = |name: &str| RunTime::median(final_tries(&contest.rows, name));
+        let time = |name: &str| RunTime::median(final_tries(&contest.records, name));
         contest.times = (names.into_iter())
             .filter_map(|name| Some((name, time(name)?)))
             .collect();
@@ -126,25 +126,28 @@ pub fn contests(rows: &[Row]) -> Vec<CellTimes<'_>> {
     groups
 }
 
-/// Returns the times of a transport, one per repetition. If a repetition has several rows, the last
-/// measured one counts, or the last row if none was measured.
-fn final_tries(rows: &[&Row], transport: &str) -> Vec<RunTime> {
+/// Returns the times of a transport, one per repetition. If a repetition has several records, the last
+/// measured one counts, or the last record if none was measured.
+fn final_tries(records: &[&RunRecord], transport: &str) -> Vec<RunTime> {
     let mut tries: Vec<(u32, RunTime)> = Vec::new();
-    for row in rows.iter().filter(|row| row.transport == transport) {
-        let time = RunTime::of(row);
+    for record in records
+        .iter()
+        .filter(|record| record.transport == transport)
+    {
+        let time = RunTime::of(record);
         match tries
             .iter_mut()
-            .find(|(number, _)| *number == row.repetition)
+            .find(|(number, _)| *number == record.repetition)
         {
             Some((_, RunTime::Measured(_))) if !matches!(time, RunTime::Measured(_)) => {}
             Some((_, known)) => *known = time,
-            None => tries.push((row.repetition, time)),
+            None => tries.push((record.repetition, time)),
         }
     }
     tries.into_iter().map(|(_, time)| time).collect()
 }
 
-fn is_same_cell(one: &Row, other: &Row) -> bool {
+fn is_same_cell(one: &RunRecord, other: &RunRecord) -> bool {
     one.circuit == other.circuit
         && one.batch == other.batch
         && one.scheme == other.scheme
@@ -167,29 +170,29 @@ impl<'a> CellTimes<'a> {
     /// Returns the part of the data that the cell belongs to.
     #[must_use]
     pub fn part(&self) -> Part {
-        let row = self.rows[0];
-        Part::of(&row.scenario, &row.circuit, row.batch)
+        let record = self.records[0];
+        Part::of(&record.scenario, &record.circuit, record.batch)
     }
 
     /// Returns the conditions of the cell. None if no run of the cell was measured.
     #[must_use]
     pub fn conditions(&self) -> Option<Conditions<'a>> {
         let measured = self.measured()?;
-        let row = self.rows[0];
+        let record = self.records[0];
         Some(Conditions {
-            scenario: &row.scenario,
-            environment: &row.environment,
-            circuit: &row.circuit,
-            scheme: &row.scheme,
-            batch: row.batch,
-            and_gates: measured.and_gates.unwrap_or(0).saturating_mul(row.batch),
+            scenario: &record.scenario,
+            environment: &record.environment,
+            circuit: &record.circuit,
+            scheme: &record.scheme,
+            batch: record.batch,
+            and_gates: measured.and_gates.unwrap_or(0).saturating_mul(record.batch),
             payload_up_bytes: measured.payload_up_bytes,
             payload_down_bytes: measured.payload_down_bytes,
             round_trips: measured.limit.round_trips,
         })
     }
 
-    /// Returns the candidates, in the order of the rows: all transports but [`AUTO`].
+    /// Returns the candidates, in the order of the records: all transports but [`AUTO`].
     #[must_use]
     pub fn candidates(&self) -> Vec<&'a str> {
         let names = self.times.iter().map(|&(name, _)| name);
@@ -218,13 +221,15 @@ impl<'a> CellTimes<'a> {
 
     /// Returns the measured runs of a transport.
     pub(super) fn measured_runs(&self, transport: &str) -> impl Iterator<Item = &'a Measured> {
-        (self.rows.iter())
-            .filter(move |row| row.transport == transport)
-            .filter_map(|row| row.measured.as_ref())
+        (self.records.iter())
+            .filter(move |record| record.transport == transport)
+            .filter_map(|record| record.measured.as_ref())
     }
 
     fn measured(&self) -> Option<&'a Measured> {
-        self.rows.iter().find_map(|row| row.measured.as_ref())
+        self.records
+            .iter()
+            .find_map(|record| record.measured.as_ref())
     }
 }
 
@@ -233,25 +238,30 @@ pub(super) mod tests {
     use super::*;
     use crate::report::fixture;
 
-    /// Returns a row of a transport in a cell that is identified by its round-trip time.
-    pub(crate) fn row(rtt_ms: f64, transport: &str, repetition: u32, time: RunTime) -> Row {
-        let mut row = fixture::row("aes128", "eu-us", 1.0);
-        row.scenario = row.scenario.with_rtt_ms(rtt_ms);
-        row.transport = transport.to_owned();
-        row.repetition = repetition;
+    /// Returns a record of a transport in a cell that is identified by its round-trip time.
+    pub(crate) fn record(
+        rtt_ms: f64,
+        transport: &str,
+        repetition: u32,
+        time: RunTime,
+    ) -> RunRecord {
+        let mut record = fixture::record("aes128", "eu-us", 1.0);
+        record.scenario = record.scenario.with_rtt_ms(rtt_ms);
+        record.transport = transport.to_owned();
+        record.repetition = repetition;
         match time {
             RunTime::Measured(ms) => {
-                if let Some(measured) = &mut row.measured {
+                if let Some(measured) = &mut record.measured {
                     measured.total_ms = ms;
                 }
             }
             RunTime::AtLeast(ms) => {
-                row.measured = None;
-                row.cut_off_ms = Some(ms);
+                record.measured = None;
+                record.cut_off_ms = Some(ms);
             }
-            RunTime::Failed => row.measured = None,
+            RunTime::Failed => record.measured = None,
         }
-        row
+        record
     }
 
     #[test]
@@ -276,16 +286,16 @@ pub(super) mod tests {
 
     #[test]
     fn cells_are_told_apart_and_tries_are_counted_once() {
-        let rows = [
-            row(10.0, "tcp", 0, RunTime::Failed),
-            row(20.0, "tcp", 0, RunTime::Measured(50.0)),
-            row(10.0, "rudp", 0, RunTime::Measured(30.0)),
-            row(10.0, "auto", 0, RunTime::Measured(20.0)),
+        let records = [
+            record(10.0, "tcp", 0, RunTime::Failed),
+            record(20.0, "tcp", 0, RunTime::Measured(50.0)),
+            record(10.0, "rudp", 0, RunTime::Measured(30.0)),
+            record(10.0, "auto", 0, RunTime::Measured(20.0)),
             // The failed run was repeated, and the repetition succeeded.
-            row(10.0, "tcp", 0, RunTime::Measured(40.0)),
-            row(10.0, "tcp", 0, RunTime::Failed),
+            record(10.0, "tcp", 0, RunTime::Measured(40.0)),
+            record(10.0, "tcp", 0, RunTime::Failed),
         ];
-        let contests = contests(&rows);
+        let contests = contests(&records);
         assert_eq!(contests.len(), 2);
         let first = &contests[0];
         assert_eq!(first.candidates(), ["tcp", "rudp"]);
@@ -300,11 +310,11 @@ pub(super) mod tests {
 
     #[test]
     fn a_cell_in_which_nothing_works_is_not_complete() {
-        let rows = [
-            row(10.0, "tcp", 0, RunTime::AtLeast(60_000.0)),
-            row(10.0, "rudp", 0, RunTime::Failed),
+        let records = [
+            record(10.0, "tcp", 0, RunTime::AtLeast(60_000.0)),
+            record(10.0, "rudp", 0, RunTime::Failed),
         ];
-        let contests = contests(&rows);
+        let contests = contests(&records);
         assert_eq!(contests[0].conditions(), None);
         assert!(complete(contests, &["tcp", "rudp"]).is_empty());
     }

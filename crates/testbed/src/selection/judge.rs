@@ -174,26 +174,26 @@ impl<'a> Verdicts<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{contest::tests::row, contests};
+    use super::super::{contest::tests::record, contests};
     use super::*;
 
     #[test]
     fn regret_is_the_time_over_the_best() {
-        let rows = [
-            row(10.0, "tcp", 0, RunTime::Measured(100.0)),
-            row(10.0, "rudp", 0, RunTime::Measured(50.0)),
-            row(10.0, "auto", 0, RunTime::Measured(40.0)),
-            row(20.0, "tcp", 0, RunTime::AtLeast(10_000.0)),
-            row(20.0, "rudp", 0, RunTime::Measured(100.0)),
-            row(20.0, "auto", 0, RunTime::Measured(110.0)),
-            row(30.0, "tcp", 0, RunTime::Measured(200.0)),
-            row(30.0, "rudp", 0, RunTime::Failed),
-            row(30.0, "auto", 0, RunTime::Measured(210.0)),
+        let records = [
+            record(10.0, "tcp", 0, RunTime::Measured(100.0)),
+            record(10.0, "rudp", 0, RunTime::Measured(50.0)),
+            record(10.0, "auto", 0, RunTime::Measured(40.0)),
+            record(20.0, "tcp", 0, RunTime::AtLeast(10_000.0)),
+            record(20.0, "rudp", 0, RunTime::Measured(100.0)),
+            record(20.0, "auto", 0, RunTime::Measured(110.0)),
+            record(30.0, "tcp", 0, RunTime::Measured(200.0)),
+            record(30.0, "rudp", 0, RunTime::Failed),
+            record(30.0, "auto", 0, RunTime::Measured(210.0)),
             // No transport of this cell was measured, so the cell is left out.
-            row(40.0, "tcp", 0, RunTime::Failed),
-            row(40.0, "rudp", 0, RunTime::Failed),
+            record(40.0, "tcp", 0, RunTime::Failed),
+            record(40.0, "rudp", 0, RunTime::Failed),
         ];
-        let contests = contests(&rows);
+        let contests = contests(&records);
         let choosers = ["tcp", "rudp", "auto"].map(Judged::always);
         let verdicts = judge(&contests, &choosers, &Workloads::default());
         assert_eq!(verdicts.choosers, ["always tcp", "always rudp", "auto"]);
@@ -258,8 +258,8 @@ mod tests {
 
     #[test]
     fn no_answer_is_a_failure() {
-        let rows = [row(10.0, "tcp", 0, RunTime::Measured(120_000.0))];
-        let contests = contests(&rows);
+        let records = [record(10.0, "tcp", 0, RunTime::Measured(120_000.0))];
+        let contests = contests(&records);
         let choosers = [Judged::rule(), Judged::always("quic")];
         let verdicts = judge(&contests, &choosers, &Workloads::default());
         let summary = RegretSummary::of(&verdicts.cells[0].2).unwrap();

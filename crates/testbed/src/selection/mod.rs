@@ -4,19 +4,19 @@
 //! * [`draw`] draws [`SelectionCase`]s, which are workloads under path conditions.
 //! * [`SelectionCase::runs`] returns the runs of a case, one per transport, for
 //!   [`run_cells`](crate::runner::run_cells).
-//! * [`contests`] computes the time of each transport in each cell from rows.
+//! * [`contests`] computes the time of each transport in each cell from records.
 //! * [`Judged`] is a chooser, which picks one of the transports of a cell.
-//! * [`samples()`] converts rows to samples for the model of `transpute_select`.
+//! * [`samples()`] converts records to samples for the model of `transpute_select`.
 //! * [`judge`] and [`RegretSummary`] compute the regret of choosers: the time of the choice divided
 //!   by the time of the best transport.
 //!
 //! ```
 //! use transpute_testbed::selection::{Judged, Part, Workloads, contests, judge, tables};
 //!
-//! # let rows = Vec::new();
-//! let contests = contests(&rows);
+//! # let records = Vec::new();
+//! let contests = contests(&records);
 //! let choosers = [Judged::rule(), Judged::always("tcp")];
-//! let verdicts = judge(&contests, &choosers, &Workloads::of(&rows)?);
+//! let verdicts = judge(&contests, &choosers, &Workloads::of(&records)?);
 //! println!("{}", tables::overall(&verdicts, Some(Part::Unseen)).markdown());
 //! # Ok::<(), transpute_select::SelectError>(())
 //! ```

@@ -2,7 +2,7 @@
 //! path.
 
 use super::{AUTO, CellTimes, Part, RunTime, Verdicts, judge::nearest_rank};
-use crate::{report::Table, row::Measured};
+use crate::{record::Measured, report::Table};
 use transpute_select::Spec;
 
 /// The prediction error and the costs of choosing in one run of `auto`.
@@ -125,21 +125,27 @@ fn with_default(transport: &str, contest: &CellTimes<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Workloads, contest::tests::row, contests, judge};
+    use super::super::{Workloads, contest::tests::record, contests, judge};
     use super::*;
-    use crate::row::SelectionRow;
+    use crate::record::SelectionRecord;
 
     #[test]
     fn predictions_and_waiting_are_told_apart_by_size() {
-        let mut rows = vec![
-            row(100.0, "quic", 0, RunTime::Measured(400.0)),
-            row(100.0, "rudp", 0, RunTime::Measured(500.0)),
-            row(100.0, "auto", 0, RunTime::Measured(500.0)),
+        let mut records = vec![
+            record(100.0, "quic", 0, RunTime::Measured(400.0)),
+            record(100.0, "rudp", 0, RunTime::Measured(500.0)),
+            record(100.0, "auto", 0, RunTime::Measured(500.0)),
         ];
-        assert!(probing(&judge(&contests(&rows), &[], &Workloads::default()), None).is_empty());
-        let measured = rows[2].measured.as_mut().unwrap();
+        assert!(
+            probing(
+                &judge(&contests(&records), &[], &Workloads::default()),
+                None
+            )
+            .is_empty()
+        );
+        let measured = records[2].measured.as_mut().unwrap();
         measured.chosen = Some("quic".to_owned());
-        measured.selection = Some(SelectionRow {
+        measured.selection = Some(SelectionRecord {
             chooser: "model".to_owned(),
             reason: String::new(),
             confidence: 1.0,
@@ -147,7 +153,7 @@ mod tests {
             decided_after_ms: 200.0,
             failed: Vec::new(),
         });
-        let contests = contests(&rows);
+        let contests = contests(&records);
         // The prediction was 400 ms. The choice took 200 ms, of which QUIC's set-up needs 100 ms.
         assert_eq!(
             probing(&judge(&contests, &[], &Workloads::default()), None)

@@ -1,4 +1,4 @@
-//! Converts rows to workloads for choosers and to samples for the model.
+//! Converts records to workloads for choosers and to samples for the model.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use transpute_select::{End, Machine, Sample, SelectError, Spec, Workload};
 use super::{AUTO, Part};
 use crate::{
     emulated::path_of,
-    row::{Measured, Row},
+    record::{Measured, RunRecord},
 };
 
 /// Number of base OTs of an OT extension.
@@ -23,16 +23,16 @@ impl Workloads {
     /// Computes a workload from the first measured run of each circuit, scheme and batch.
     ///
     /// # Errors
-    /// Returns [`SelectError::Number`] if a figure of a row is outside the range of a workload.
-    pub fn of(rows: &[Row]) -> Result<Self, SelectError> {
+    /// Returns [`SelectError::Number`] if a figure of a record is outside the range of a workload.
+    pub fn of(records: &[RunRecord]) -> Result<Self, SelectError> {
         let mut known = HashMap::new();
-        for row in rows.iter().filter(|row| row.encrypted) {
-            let Some(measured) = &row.measured else {
+        for record in records.iter().filter(|record| record.encrypted) {
+            let Some(measured) = &record.measured else {
                 continue;
             };
-            let key = (row.circuit.clone(), row.scheme.clone(), row.batch);
+            let key = (record.circuit.clone(), record.scheme.clone(), record.batch);
             if let std::collections::hash_map::Entry::Vacant(entry) = known.entry(key) {
-                entry.insert(workload(row, measured)?);
+                entry.insert(workload(record, measured)?);
             }
         }
         Ok(Self(known))
@@ -46,59 +46,62 @@ impl Workloads {
     }
 }
 
-/// Returns the samples of rows, and the number of unusable rows. A row is unusable if the run
+/// Returns the samples of records, and the number of unusable records. A record is unusable if the run
 /// failed, did not have the conditions of its scenario, or had a path that changed or was shared. A
 /// path estimate cannot express such a path. Rows of [`Part::Unseen`] are marked as held out.
 ///
 /// # Errors
-/// Returns [`SelectError::Number`] if a figure of a row is outside the range of the model.
-pub fn samples(rows: &[Row]) -> Result<(Vec<Sample>, usize), SelectError> {
-    let workloads = Workloads::of(rows)?;
+/// Returns [`SelectError::Number`] if a figure of a record is outside the range of the model.
+pub fn samples(records: &[RunRecord]) -> Result<(Vec<Sample>, usize), SelectError> {
+    let workloads = Workloads::of(records)?;
     let mut samples = Vec::new();
-    for row in rows {
-        samples.extend(sample(row, &workloads)?);
+    for record in records {
+        samples.extend(sample(record, &workloads)?);
     }
-    let left_out = rows.len() - samples.len();
+    let left_out = records.len() - samples.len();
     Ok((samples, left_out))
 }
 
-fn sample(row: &Row, workloads: &Workloads) -> Result<Option<Sample>, SelectError> {
-    let scenario = &row.scenario;
+fn sample(record: &RunRecord, workloads: &Workloads) -> Result<Option<Sample>, SelectError> {
+    let scenario = &record.scenario;
     let changes = !scenario.up.changes.is_empty() || !scenario.down.changes.is_empty();
-    if !row.encrypted || changes || scenario.cross_traffic.is_some() || row.transport == AUTO {
+    if !record.encrypted || changes || scenario.cross_traffic.is_some() || record.transport == AUTO
+    {
         return Ok(None);
     }
-    let Ok(transport) = row.transport.parse::<Spec>() else {
+    let Ok(transport) = record.transport.parse::<Spec>() else {
         return Ok(None);
     };
     // A failure behind a firewall contains no information about the speed of a transport.
     if scenario.blocks_udp() && transport.profile().is_some_and(|profile| profile.needs_udp) {
         return Ok(None);
     }
-    let (workload, total_ms) = match (&row.measured, row.cut_off_ms) {
+    let (workload, total_ms) = match (&record.measured, record.cut_off_ms) {
         (Some(measured), _) if measured.overruns == [0, 0] => {
-            (workload(row, measured)?, measured.total_ms)
+            (workload(record, measured)?, measured.total_ms)
         }
-        (None, Some(cut_off_ms)) => match workloads.get(&row.circuit, &row.scheme, row.batch) {
-            Some(workload) => (workload, cut_off_ms),
-            None => return Ok(None),
-        },
+        (None, Some(cut_off_ms)) => {
+            match workloads.get(&record.circuit, &record.scheme, record.batch) {
+                Some(workload) => (workload, cut_off_ms),
+                None => return Ok(None),
+            }
+        }
         _ => return Ok(None),
     };
     Ok(Some(Sample {
-        path: path_of(scenario, Some(&row.environment))?,
+        path: path_of(scenario, Some(&record.environment))?,
         workload,
         transport,
         seconds: total_ms / 1e3,
-        is_cut: row.measured.is_none(),
-        cell: cell(row),
-        is_held_out: Part::of(scenario, &row.circuit, row.batch) == Part::Unseen,
+        is_cut: record.measured.is_none(),
+        cell: cell(record),
+        is_held_out: Part::of(scenario, &record.circuit, record.batch) == Part::Unseen,
     }))
 }
 
-/// Returns a name that is equal for rows with the same path and workload, whatever the transport.
+/// Returns a name that is equal for records with the same path and workload, whatever the transport.
 /// It includes all properties that [`Part`] depends on.
-fn cell(row: &Row) -> String {
+fn cell(record: &RunRecord) -> String {
     let path = |config: &PathConfig| {
         format!(
             "{} {} {} {:?} {:?} {}",
@@ -112,17 +115,17 @@ fn cell(row: &Row) -> String {
     };
     format!(
         "{} | {} | {:?} | {} {} {}",
-        path(&row.scenario.up),
-        path(&row.scenario.down),
-        row.scenario.socket_buffer,
-        row.circuit,
-        row.scheme,
-        row.batch
+        path(&record.scenario.up),
+        path(&record.scenario.down),
+        record.scenario.socket_buffer,
+        record.circuit,
+        record.scheme,
+        record.batch
     )
 }
 
-fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
-    let machine = match row.scheme.as_str() {
+fn workload(record: &RunRecord, measured: &Measured) -> Result<Workload, SelectError> {
+    let machine = match record.scheme.as_str() {
         "prf" => Machine::WITHOUT_FREE_XOR,
         "three-halves" => Machine::THREE_HALVES,
         _ => Machine::HALF_GATES,
@@ -132,7 +135,7 @@ fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
     // `ot_bytes` counts both directions of oblivious transfer. The evaluator sends little else, so
     // the difference is the garbler's part.
     let answers = measured.garbler.ot_bytes.saturating_sub(down);
-    let batch = row.batch as f64;
+    let batch = record.batch as f64;
     let tables = measured.garbler.table_bytes as f64;
     let ands = match measured.and_gates {
         Some(gates) => batch * gates as f64,
@@ -140,7 +143,7 @@ fn workload(row: &Row, measured: &Measured) -> Result<Workload, SelectError> {
         // bytes per AND gate.
         None => tables / 32.0,
     };
-    let xors = match row.scheme.as_str() {
+    let xors = match record.scheme.as_str() {
         // The scheme `prf` takes 32.5 bytes per AND gate and 16 bytes per XOR gate.
         "prf" => ((tables - 32.5 * ands) / 16.0).max(0.0),
         _ => 0.0,
@@ -182,10 +185,10 @@ pub(crate) mod tests {
     use transpute_select::UdpStatus;
 
     use super::*;
-    use crate::row::Environment;
+    use crate::record::Environment;
 
-    /// Returns a row in a cell that is determined by these conditions.
-    pub(crate) fn row(scenario: &Scenario, transport: &str, total_ms: f64) -> Row {
+    /// Returns a record in a cell that is determined by these conditions.
+    pub(crate) fn record(scenario: &Scenario, transport: &str, total_ms: f64) -> RunRecord {
         let party = |sent: u64, received: u64| {
             serde_json::json!({
                 "transport": transport, "cipher": null, "ot": "iknp", "connect_ms": 1.0, "handshake_ms": 1.0,
@@ -207,8 +210,8 @@ pub(crate) mod tests {
                 "round_trips": 1.5, "rtt_ms": 1.0, "transfer_ms": 1.0, "limit_ms": 1.0, "floor_ms": 1.0,
             },
         });
-        Row {
-            format: crate::row::ROW_FORMAT,
+        RunRecord {
+            format: crate::record::RECORD_FORMAT,
             scenario: scenario.clone(),
             circuit: "c".to_owned(),
             scheme: "half-gates".to_owned(),
@@ -229,9 +232,9 @@ pub(crate) mod tests {
         Scenario::named("eu-us").unwrap().with_rtt_ms(20.0)
     }
 
-    fn sampled(rows: &[Row]) -> Vec<(String, f64, bool)> {
-        let (samples, left_out) = samples(rows).unwrap();
-        assert_eq!(samples.len() + left_out, rows.len());
+    fn sampled(records: &[RunRecord]) -> Vec<(String, f64, bool)> {
+        let (samples, left_out) = samples(records).unwrap();
+        assert_eq!(samples.len() + left_out, records.len());
         (samples.iter())
             .map(|sample| (sample.transport.to_string(), sample.seconds, sample.is_cut))
             .collect()
@@ -239,57 +242,57 @@ pub(crate) mod tests {
 
     #[test]
     fn a_run_that_was_cut_off_counts_with_the_workload_of_another() {
-        let mut rows = [row(&near(), "rudp", 500.0), row(&near(), "tcp", 0.0)];
-        (rows[1].measured, rows[1].cut_off_ms) = (None, Some(8000.0));
-        let (samples, _) = samples(&rows).unwrap();
+        let mut records = [record(&near(), "rudp", 500.0), record(&near(), "tcp", 0.0)];
+        (records[1].measured, records[1].cut_off_ms) = (None, Some(8000.0));
+        let (samples, _) = samples(&records).unwrap();
         assert_eq!(samples[1].workload, samples[0].workload);
         assert_eq!(samples[1].seconds, 8.0);
         assert!(samples[1].is_cut && !samples[0].is_cut);
         assert_eq!(samples[0].cell, samples[1].cell);
         // The computing time of other batches is unknown.
-        rows[1].batch = 2;
-        assert_eq!(sampled(&rows), [("rudp".to_owned(), 0.5, false)]);
+        records[1].batch = 2;
+        assert_eq!(sampled(&records), [("rudp".to_owned(), 0.5, false)]);
     }
 
     #[test]
     fn behind_a_firewall_only_tcp_tells_something() {
         let blocked = near().with_udp_blocked(true);
-        let mut rows = [
-            row(&blocked, "tcp", 500.0),
-            row(&blocked, "quic", 0.0),
-            row(&blocked, "rudp", 0.0),
+        let mut records = [
+            record(&blocked, "tcp", 500.0),
+            record(&blocked, "quic", 0.0),
+            record(&blocked, "rudp", 0.0),
         ];
-        (rows[1].measured, rows[1].cut_off_ms) = (None, Some(8000.0));
-        rows[2].measured = None;
-        assert_eq!(sampled(&rows), [("tcp".to_owned(), 0.5, false)]);
+        (records[1].measured, records[1].cut_off_ms) = (None, Some(8000.0));
+        records[2].measured = None;
+        assert_eq!(sampled(&records), [("tcp".to_owned(), 0.5, false)]);
         let path = path_of(&blocked, None).unwrap();
         assert_eq!(path.udp, UdpStatus::Blocked);
     }
 
     #[test]
     fn what_chooses_for_itself_or_shares_its_path_is_no_sample() {
-        let mut rows = [
-            row(&near(), AUTO, 500.0),
-            row(&near(), "tcp", 500.0),
-            row(&near(), "tcp", 500.0),
-            row(&near(), "tcp", 500.0),
+        let mut records = [
+            record(&near(), AUTO, 500.0),
+            record(&near(), "tcp", 500.0),
+            record(&near(), "tcp", 500.0),
+            record(&near(), "tcp", 500.0),
         ];
-        rows[1].scenario.cross_traffic = Scenario::named("cross-traffic").unwrap().cross_traffic;
-        rows[2].encrypted = false;
-        if let Some(measured) = &mut rows[3].measured {
+        records[1].scenario.cross_traffic = Scenario::named("cross-traffic").unwrap().cross_traffic;
+        records[2].encrypted = false;
+        if let Some(measured) = &mut records[3].measured {
             measured.overruns = [0, 1];
         }
-        assert!(sampled(&rows).is_empty());
+        assert!(sampled(&records).is_empty());
     }
 
     #[test]
     fn what_the_score_calls_unseen_is_not_fitted_to() {
         let mut parts = [0, 0];
         for rtt in 1..100 {
-            let row = row(&near().with_rtt_ms(f64::from(rtt)), "tcp", 500.0);
-            let contests = super::super::contests(std::slice::from_ref(&row));
+            let record = record(&near().with_rtt_ms(f64::from(rtt)), "tcp", 500.0);
+            let contests = super::super::contests(std::slice::from_ref(&record));
             let is_unseen = contests[0].part() == Part::Unseen;
-            let (samples, _) = samples(std::slice::from_ref(&row)).unwrap();
+            let (samples, _) = samples(std::slice::from_ref(&record)).unwrap();
             assert_eq!(samples[0].is_held_out, is_unseen);
             parts[usize::from(is_unseen)] += 1;
         }

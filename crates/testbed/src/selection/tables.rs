@@ -249,7 +249,7 @@ pub fn cells(verdicts: &Verdicts<'_>) -> Table {
         let scenario = conditions.scenario;
         let (best, best_ms) = contest.best(None).unwrap_or(("", f64::NAN));
         let cross = scenario.cross_traffic.as_ref();
-        let mut row = vec![
+        let mut record = vec![
             scenario.name.clone(),
             contest.part().name().to_owned(),
             conditions.circuit.to_owned(),
@@ -266,18 +266,18 @@ pub fn cells(verdicts: &Verdicts<'_>) -> Table {
             best.to_owned(),
             format!("{best_ms:.1}"),
         ];
-        row.extend(candidates.iter().map(|name| time(contest, name)));
-        row.extend(
+        record.extend(candidates.iter().map(|name| time(contest, name)));
+        record.extend(
             verdicts
                 .iter()
                 .map(|verdict| verdict.chosen.clone().unwrap_or_default()),
         );
-        row.extend(verdicts.iter().map(regret));
-        row.extend(verdicts.iter().map(|verdict| {
+        record.extend(verdicts.iter().map(regret));
+        record.extend(verdicts.iter().map(|verdict| {
             let error = verdict.error.map(|error| format!("{error:.4}"));
             error.unwrap_or_default()
         }));
-        table.push(row);
+        table.push(record);
     }
     table
 }
@@ -338,21 +338,21 @@ fn share(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Judged, Workloads, contest::tests::row, contests, judge};
+    use super::super::{Judged, Workloads, contest::tests::record, contests, judge};
     use super::*;
 
     #[test]
     fn tables_have_what_was_judged() {
-        let mut rows = vec![
-            row(10.0, "tcp", 0, RunTime::Measured(100.0)),
-            row(10.0, "rudp", 0, RunTime::Measured(50.0)),
-            row(200.0, "tcp", 0, RunTime::AtLeast(10_000.0)),
-            row(200.0, "rudp", 0, RunTime::Measured(100.0)),
+        let mut records = vec![
+            record(10.0, "tcp", 0, RunTime::Measured(100.0)),
+            record(10.0, "rudp", 0, RunTime::Measured(50.0)),
+            record(200.0, "tcp", 0, RunTime::AtLeast(10_000.0)),
+            record(200.0, "rudp", 0, RunTime::Measured(100.0)),
         ];
-        for row in &mut rows[2..] {
-            row.scenario.up.loss = 0.02;
+        for record in &mut records[2..] {
+            record.scenario.up.loss = 0.02;
         }
-        let contests = contests(&rows);
+        let contests = contests(&records);
         let verdicts = judge(
             &contests,
             &["tcp", "rudp"].map(Judged::always),

@@ -11,7 +11,7 @@ use crate::process::{Process, transpute};
 const RUNS: usize = 10_000;
 
 /// Returns a record in the format of `transpute testbed run`. Every hundredth run has failed.
-fn row(number: usize) -> Value {
+fn record(number: usize) -> Value {
     let transport = ["tcp", "tcp-striped", "quic", "rudp"][number % 4];
     let circuit = ["aes128", "sha256"][number / 4 % 2];
     let rtt = [1.0, 10.0, 50.0, 100.0, 200.0][number / 8 % 5];
@@ -29,7 +29,7 @@ fn row(number: usize) -> Value {
         "session_ms": 6.0, "sent_bytes": 200_000, "received_bytes": 1000, "table_bytes": 190_000, "ot_bytes": 1000,
         "rtt_ms": rtt, "process_ms": total, "user_s": 0.1, "system_s": 0.1, "peak_rss_bytes": 1_000_000,
     });
-    let mut row = json!({
+    let mut record = json!({
         "format": 2,
         "scenario": { "name": format!("far,rtt={rtt},loss={loss}"), "up": way, "down": way },
         "circuit": circuit, "scheme": "half-gates", "transport": transport, "batch": 1, "encrypted": true,
@@ -40,23 +40,23 @@ fn row(number: usize) -> Value {
         },
     });
     if number % 100 == 99 {
-        row["error"] = "evaluator: it broke, of all things".into();
-        return row;
+        record["error"] = "evaluator: it broke, of all things".into();
+        return record;
     }
-    row["measured"] = json!({
+    record["measured"] = json!({
         "runtime_ms": total - 10.0, "total_ms": total, "garbler": party, "evaluator": party, "up": counters, "down": counters,
         "wire_up_bytes": 210_000, "wire_down_bytes": 2000, "overruns": [0, 0], "and_gates": 6400, "payload_up_bytes": 200_000,
         "payload_down_bytes": 1000, "achieved_mbit": 1.0,
         "limit": { "round_trips": 1.0, "rtt_ms": rtt, "transfer_ms": 16.0, "limit_ms": rtt + 16.0, "floor_ms": rtt },
     });
-    row
+    record
 }
 
 /// Imports this number of runs into the history in a folder.
 fn fill(folder: &Path, runs: usize) {
     let mut text = String::new();
     for number in 0..runs {
-        writeln!(text, "{}", row(number)).unwrap();
+        writeln!(text, "{}", record(number)).unwrap();
     }
     let file = folder.join("rows.jsonl");
     std::fs::write(&file, text).unwrap();
@@ -141,7 +141,7 @@ fn ten_thousand_runs_stay_usable() {
         assert_eq!(last["path_seed"], RUNS - 2);
         assert_eq!(
             last["measured"]["total_ms"],
-            row(RUNS - 2)["measured"]["total_ms"]
+            record(RUNS - 2)["measured"]["total_ms"]
         );
         assert_eq!(runs[0]["transport"], "tcp");
     });
@@ -190,10 +190,10 @@ fn exports_can_be_read_by_other_programs() {
         lines[1].contains("\"far,rtt=1,loss=0\"") && lines[1].split(',').count() == columns + 2
     );
 
-    let rows = server.get("/api/export.jsonl?state=ok").text();
-    assert_eq!(rows.lines().count(), 119);
+    let records = server.get("/api/export.jsonl?state=ok").text();
+    assert_eq!(records.lines().count(), 119);
     let file = folder.path().join("again.jsonl");
-    std::fs::write(&file, rows).unwrap();
+    std::fs::write(&file, records).unwrap();
     let file = file.to_str().unwrap();
     let out = folder.path().join("report");
     let report = transpute(["testbed", "report", file, "--out", out.to_str().unwrap()]);
@@ -238,7 +238,7 @@ fn runs_are_compared_by_transport() {
     );
     let group = &compared["groups"][0];
     let order: Vec<_> = (group["rows"].as_array().unwrap().iter())
-        .map(|row| row["transport"].as_str().unwrap())
+        .map(|record| record["transport"].as_str().unwrap())
         .collect();
     assert_eq!(order, ["tcp", "tcp-striped", "quic", "rudp"]);
     assert_eq!(
@@ -313,7 +313,10 @@ fn a_history_survives_a_restart_and_has_one_server() {
     let server = Server::start_in(folder.path(), &[]);
     assert_eq!(total(&server, ""), 40);
     assert_eq!(server.get("/api/runs/1").json(), first);
-    assert_eq!(first["row"]["started_unix_ms"], row(0)["started_unix_ms"]);
+    assert_eq!(
+        first["row"]["started_unix_ms"],
+        record(0)["started_unix_ms"]
+    );
     assert_eq!(server.stop().code, Some(143));
 }
 

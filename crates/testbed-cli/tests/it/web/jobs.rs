@@ -119,8 +119,11 @@ fn all_transports_are_compared_on_a_lan() {
     let group = &compared["groups"][0];
     assert_eq!(group["rows"].as_array().unwrap().len(), 5);
     let floor = group["limit"]["floor_ms"].as_f64().unwrap();
-    for row in group["rows"].as_array().unwrap() {
-        assert!(row["runtime_ms"]["min"].as_f64().unwrap() >= floor, "{row}");
+    for record in group["rows"].as_array().unwrap() {
+        assert!(
+            record["runtime_ms"]["min"].as_f64().unwrap() >= floor,
+            "{record}"
+        );
     }
 
     // A client that reconnects gets only the events it missed.

@@ -253,9 +253,9 @@ fn the_number_of_concurrent_uploads_is_limited() {
 fn imported_history_is_private_to_the_user() {
     let parent = tempfile::tempdir().unwrap();
     let data = parent.path().join("data");
-    let rows = write(parent.path(), "rows.jsonl", "");
+    let records = write(parent.path(), "rows.jsonl", "");
     let import = || {
-        let paths = [data.to_str().unwrap(), "--import", &rows];
+        let paths = [data.to_str().unwrap(), "--import", &records];
         transpute([&["testbed", "serve", "--data"], &paths[..]].concat())
     };
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;

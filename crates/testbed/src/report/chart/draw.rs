@@ -67,7 +67,7 @@ struct Style {
 
 pub(super) fn figure(figure: &Figure) -> String {
     let styles = styles(figure);
-    // Four panels form a square, because three in a row would leave one alone.
+    // Four panels form a square, because three in a record would leave one alone.
     let across = match figure.panels.len() {
         4 => 2,
         count => count.clamp(1, 3),
@@ -92,8 +92,8 @@ pub(super) fn figure(figure: &Figure) -> String {
     svg.text((width / 2.0, 42.0), Anchor::Middle, NOTE, &figure.note);
     for (number, panel) in figure.panels.iter().enumerate() {
         let column = (number % across) as f64;
-        let row = (number / across) as f64;
-        let corner = (cell.0 * column + LEFT, head + cell.1 * row + ABOVE);
+        let record = (number / across) as f64;
+        let corner = (cell.0 * column + LEFT, head + cell.1 * record + ABOVE);
         draw_panel(&mut svg, panel, &styles, corner, plot);
     }
     let top = head + cell.1 * down as f64 + 12.0;

@@ -15,7 +15,7 @@ pub struct Figure {
     pub title: String,
     /// The conditions that all panels share, as a line below the title. It may be empty.
     pub note: String,
-    /// The panels, from left to right, three in a row. Four panels form a square.
+    /// The panels, from left to right, three in a record. Four panels form a square.
     pub panels: Vec<Panel>,
 }
 

@@ -12,15 +12,15 @@ use transpute_netem::{lab::Timeline, model::PathCounters, scenario::Scenario};
 use transpute_units::Bandwidth;
 
 /// Version of the record format. It changes when a field changes its meaning.
-pub const ROW_FORMAT: u32 = 2;
+pub const RECORD_FORMAT: u32 = 2;
 
 /// Maximum length of a line of JSON in a file of records, in bytes. No real record is that long.
 const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// One run of the two parties: its conditions and its result.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct Row {
-    /// The format version of this record: [`ROW_FORMAT`].
+pub struct RunRecord {
+    /// The format version of this record: [`RECORD_FORMAT`].
     pub format: u32,
     /// The conditions of the path.
     pub scenario: Scenario,
@@ -28,7 +28,7 @@ pub struct Row {
     pub circuit: String,
     /// The garbling scheme, as given to `transpute run`.
     pub scheme: String,
-    /// The transport that the command line named. If it is `auto`, [`PartyRow::transport`] has the
+    /// The transport that the command line named. If it is `auto`, [`PartyRecord::transport`] has the
     /// transport that the parties chose.
     pub transport: String,
     /// Number of evaluations in the run.
@@ -79,7 +79,7 @@ pub struct Environment {
     pub tcp_rmem: String,
     /// The sysctl `tcp_wmem`: minimum, default and maximum send buffer in bytes.
     pub tcp_wmem: String,
-    /// The processor modes in which [`PartyRow::cycles`] and [`PartyRow::instructions`] are
+    /// The processor modes in which [`PartyRecord::cycles`] and [`PartyRecord::instructions`] are
     /// counted: `user and kernel`, `user only`, or `none: ` with the reason for missing counts.
     #[serde(default)]
     pub hardware_counters: String,
@@ -92,14 +92,14 @@ pub struct Measured {
     /// evaluator. Transputation (2020) calls it the run time.
     pub runtime_ms: f64,
     /// Time from the parties' first packet to the evaluator's last output. It is the sum of the
-    /// evaluator's [`connected_at_ms`](PartyRow::connected_at_ms) and
+    /// evaluator's [`connected_at_ms`](PartyRecord::connected_at_ms) and
     /// [`runtime_ms`](Self::runtime_ms). Without `connected_at_ms`, it is the sum of the
     /// evaluator's `connect_ms`, `handshake_ms` and `runtime_ms`, without the gaps between them.
     pub total_ms: f64,
     /// The garbler, which is party A.
-    pub garbler: PartyRow,
+    pub garbler: PartyRecord,
     /// The evaluator, which is party B.
-    pub evaluator: PartyRow,
+    pub evaluator: PartyRecord,
     /// The emulator's counters of packets from garbler to evaluator, from the start of the parties
     /// to the end of both. They include headers, retransmissions and cross traffic.
     pub up: PathCounters,
@@ -118,7 +118,7 @@ pub struct Measured {
     /// repetition of a cell has a timeline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
-    /// AND gates of one evaluation. None in rows of older versions.
+    /// AND gates of one evaluation. None in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub and_gates: Option<u64>,
     /// The transport, with its settings, that the connecting evaluator chose. None if the command
@@ -127,7 +127,7 @@ pub struct Measured {
     pub chosen: Option<String>,
     /// How the evaluator chose the transport. None if the command line named a transport.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub selection: Option<SelectionRow>,
+    pub selection: Option<SelectionRecord>,
     /// Bytes of protocol messages from garbler to evaluator, without overhead of transport and
     /// encryption and without retransmissions.
     pub payload_up_bytes: u64,
@@ -142,7 +142,7 @@ pub struct Measured {
 
 /// How a party chose the transport.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct SelectionRow {
+pub struct SelectionRecord {
     /// The name of the chooser, such as `model`.
     pub chooser: String,
     /// The reason for the choice, as text.
@@ -219,7 +219,7 @@ impl PathLimit {
 /// The measurements of one party. Times are in milliseconds. Points in time count from both
 /// parties being connected.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct PartyRow {
+pub struct PartyRecord {
     /// The name of the transport in use.
     pub transport: String,
     /// The cipher suite. None in plaintext.
@@ -279,10 +279,10 @@ pub struct PartyRow {
     pub instructions: Option<u64>,
 }
 
-/// The error of reading rows.
+/// The error of reading records.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum RowError {
+pub enum RecordError {
     /// The file cannot be read.
     #[error("{}: cannot read the results", path.display())]
     Read {
@@ -291,8 +291,8 @@ pub enum RowError {
         /// The error of the system.
         source: io::Error,
     },
-    /// A line of the file is not valid JSON for a row.
-    #[error("{}:{line}: not a row of results: {source}", path.display())]
+    /// A line of the file is not valid JSON for a record.
+    #[error("{}:{line}: not a record of a run: {source}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
@@ -301,8 +301,8 @@ pub enum RowError {
         /// The error of the parser.
         source: serde_json::Error,
     },
-    /// A row has an unsupported format version.
-    #[error("{}:{line}: a row of format {found}; expected {expected}", path.display())]
+    /// A record has an unsupported format version.
+    #[error("{}:{line}: a record of format {found}; expected {expected}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
@@ -310,7 +310,7 @@ pub enum RowError {
         line: usize,
         /// The supported version.
         expected: u32,
-        /// The format version of the row.
+        /// The format version of the record.
         found: u32,
     },
 }
@@ -324,31 +324,31 @@ pub(crate) trait Record: DeserializeOwned + Serialize {
     fn format(&self) -> u32;
 }
 
-impl Record for Row {
-    const FORMAT: u32 = ROW_FORMAT;
+impl Record for RunRecord {
+    const FORMAT: u32 = RECORD_FORMAT;
 
     fn format(&self) -> u32 {
         self.format
     }
 }
 
-/// Reads the rows of a file, in order. Ignores an incomplete last line, which a runner leaves if it
+/// Reads the records of a file, in order. Ignores an incomplete last line, which a runner leaves if it
 /// is killed while it writes.
 ///
 /// # Errors
-/// Returns [`RowError`] if the file cannot be read or a line is invalid.
-pub fn read_rows(path: &Path) -> Result<Vec<Row>, RowError> {
+/// Returns [`RecordError`] if the file cannot be read or a line is invalid.
+pub fn read_run_records(path: &Path) -> Result<Vec<RunRecord>, RecordError> {
     read_records(path)
 }
 
 /// Reads the records of a file, in order, without an incomplete last line.
-pub(crate) fn read_records<R: Record>(path: &Path) -> Result<Vec<R>, RowError> {
-    let cannot = |source| RowError::Read {
+pub(crate) fn read_records<R: Record>(path: &Path) -> Result<Vec<R>, RecordError> {
+    let cannot = |source| RecordError::Read {
         path: path.to_owned(),
         source,
     };
     let mut reader = BufReader::new(File::open(path).map_err(cannot)?);
-    let mut rows = Vec::new();
+    let mut records = Vec::new();
     let mut text = Vec::new();
     for line in 1.. {
         text.clear();
@@ -365,31 +365,31 @@ pub(crate) fn read_records<R: Record>(path: &Path) -> Result<Vec<R>, RowError> {
         if text.trim_ascii().is_empty() {
             continue;
         }
-        let row: R = serde_json::from_slice(&text).map_err(|source| RowError::Line {
+        let record: R = serde_json::from_slice(&text).map_err(|source| RecordError::Line {
             path: path.to_owned(),
             line,
             source,
         })?;
-        if row.format() != R::FORMAT {
-            return Err(RowError::Format {
+        if record.format() != R::FORMAT {
+            return Err(RecordError::Format {
                 path: path.to_owned(),
                 line,
                 expected: R::FORMAT,
-                found: row.format(),
+                found: record.format(),
             });
         }
-        rows.push(row);
+        records.push(record);
     }
-    Ok(rows)
+    Ok(records)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn row(repetition: u32) -> Row {
-        Row {
-            format: ROW_FORMAT,
+    fn record(repetition: u32) -> RunRecord {
+        RunRecord {
+            format: RECORD_FORMAT,
             scenario: Scenario::named("eu-us").unwrap(),
             circuit: "aes128".to_owned(),
             scheme: "half-gates".to_owned(),
@@ -407,27 +407,30 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_read_but_not_a_torn_last_one() {
+    fn records_are_read_but_not_a_torn_last_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.jsonl");
         let lines: Vec<_> = (0..3)
-            .map(|repetition| serde_json::to_string(&row(repetition)).unwrap())
+            .map(|repetition| serde_json::to_string(&record(repetition)).unwrap())
             .collect();
         let torn = &lines[2][..lines[2].len() / 2];
         std::fs::write(&path, format!("{}\n\n{}\n{torn}", lines[0], lines[1])).unwrap();
-        assert_eq!(read_rows(&path).unwrap(), [row(0), row(1)]);
+        assert_eq!(read_run_records(&path).unwrap(), [record(0), record(1)]);
 
         std::fs::write(&path, format!("{}\n{torn}\n", lines[0])).unwrap();
-        let error = read_rows(&path).unwrap_err();
-        assert!(matches!(error, RowError::Line { line: 2, .. }), "{error}");
+        let error = read_run_records(&path).unwrap_err();
+        assert!(
+            matches!(error, RecordError::Line { line: 2, .. }),
+            "{error}"
+        );
 
         let other = lines[0].replace("\"format\":2", "\"format\":9");
         std::fs::write(&path, format!("{other}\n")).unwrap();
-        let error = read_rows(&path).unwrap_err();
+        let error = read_run_records(&path).unwrap_err();
         assert!(
             matches!(
                 error,
-                RowError::Format {
+                RecordError::Format {
                     line: 1,
                     found: 9,
                     ..

@@ -10,15 +10,15 @@ use serde_json::Value;
 use transpute_netem::{model::PathCounters, scenario::Scenario};
 
 use super::{ProgramCell, Setting};
-use crate::row::{Environment, Record, RowError, read_records};
+use crate::record::{Environment, Record, RecordError, read_records};
 
 /// Version of the record format. It changes when a field changes its meaning.
-pub const PROGRAM_ROW_FORMAT: u32 = 1;
+pub const PROGRAM_RECORD_FORMAT: u32 = 1;
 
 /// One run of two commands: its conditions and its result.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub struct ProgramRow {
-    /// The format version of this record: [`PROGRAM_ROW_FORMAT`].
+pub struct ProgramRecord {
+    /// The format version of this record: [`PROGRAM_RECORD_FORMAT`].
     pub format: u32,
     /// The name of the experiment in the plan.
     pub experiment: String,
@@ -72,16 +72,16 @@ pub struct Said {
     pub b: Option<Value>,
 }
 
-impl Record for ProgramRow {
-    const FORMAT: u32 = PROGRAM_ROW_FORMAT;
+impl Record for ProgramRecord {
+    const FORMAT: u32 = PROGRAM_RECORD_FORMAT;
 
     fn format(&self) -> u32 {
         self.format
     }
 }
 
-impl ProgramRow {
-    /// Returns whether this row is a result of the given repetition of a cell. It must have the
+impl ProgramRecord {
+    /// Returns whether this record is a result of the given repetition of a cell. It must have the
     /// same commands and conditions. The run must have succeeded, or have been cut off after at
     /// least the cell's time limit.
     pub(super) fn is_result_of(&self, cell: &ProgramCell, repetition: u32) -> bool {
@@ -99,27 +99,28 @@ impl ProgramRow {
     }
 }
 
-/// Reads the rows of a file. If a run was repeated, because it failed or because a command changed,
-/// only its last row is returned, in the place of the first.
+/// Reads the records of a file. If a run was repeated, because it failed or because a command changed,
+/// only its last record is returned, in the place of the first.
 ///
 /// # Errors
-/// Returns [`RowError`] if the file cannot be read or a line is invalid.
-pub fn read(path: &Path) -> Result<Vec<ProgramRow>, RowError> {
-    let mut rows: Vec<ProgramRow> = Vec::new();
-    // The key consists of two fields that are cheap to hash. Few rows have the same key.
+/// Returns [`RecordError`] if the file cannot be read or a line is invalid.
+pub fn read(path: &Path) -> Result<Vec<ProgramRecord>, RecordError> {
+    let mut records: Vec<ProgramRecord> = Vec::new();
+    // The key consists of two fields that are cheap to hash. Few records have the same key.
     let mut places: HashMap<(String, u32), Vec<usize>> = HashMap::new();
-    for row in read_records::<ProgramRow>(path)? {
-        let alike = (places.entry((row.experiment.clone(), row.repetition))).or_default();
+    for record in read_records::<ProgramRecord>(path)? {
+        let alike = (places.entry((record.experiment.clone(), record.repetition))).or_default();
         let known = alike.iter().copied().find(|&place| {
-            rows[place].variables == row.variables && rows[place].scenario == row.scenario
+            records[place].variables == record.variables
+                && records[place].scenario == record.scenario
         });
         match known {
-            Some(place) => rows[place] = row,
+            Some(place) => records[place] = record,
             None => {
-                alike.push(rows.len());
-                rows.push(row);
+                alike.push(records.len());
+                records.push(record);
             }
         }
     }
-    Ok(rows)
+    Ok(records)
 }

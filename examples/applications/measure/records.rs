@@ -8,64 +8,64 @@ use transpute_testbed::{
 };
 
 /// A record of a run of two commands.
-pub(super) use transpute_testbed::programs::ProgramRow as Row;
+pub(super) use transpute_testbed::programs::ProgramRecord as Record;
 /// A table that is rendered as Markdown.
 pub(super) use transpute_testbed::report::Table;
 
 /// Returns a variable as text.
-pub(super) fn text(row: &Row, variable: &str) -> Result<String, Box<dyn Error>> {
-    setting(row, variable).map(Setting::to_string)
+pub(super) fn text(record: &Record, variable: &str) -> Result<String, Box<dyn Error>> {
+    setting(record, variable).map(Setting::to_string)
 }
 
 /// Returns a variable as a number.
-pub(super) fn value(row: &Row, variable: &str) -> Result<f64, Box<dyn Error>> {
-    match setting(row, variable)? {
+pub(super) fn value(record: &Record, variable: &str) -> Result<f64, Box<dyn Error>> {
+    match setting(record, variable)? {
         Setting::Integer(value) => Ok(*value as f64),
         Setting::Number(value) => Ok(*value),
         other => Err(format!(
             "{}: expected a number for {variable}, found {other}",
-            row.experiment
+            record.experiment
         )
         .into()),
     }
 }
 
-fn setting<'a>(row: &'a Row, variable: &str) -> Result<&'a Setting, Box<dyn Error>> {
-    let found = row.variables.get(variable);
-    found.ok_or_else(|| format!("{}: no variable {variable}", row.experiment).into())
+fn setting<'a>(record: &'a Record, variable: &str) -> Result<&'a Setting, Box<dyn Error>> {
+    let found = record.variables.get(variable);
+    found.ok_or_else(|| format!("{}: no variable {variable}", record.experiment).into())
 }
 
 /// Returns a number that the command on side B printed, by JSON pointer such as `/seconds/online`.
-pub(super) fn said_by_b(row: &Row, pointer: &str) -> Result<f64, Box<dyn Error>> {
-    said(row, "B", row.said.b.as_ref(), pointer)
+pub(super) fn said_by_b(record: &Record, pointer: &str) -> Result<f64, Box<dyn Error>> {
+    said(record, "B", record.said.b.as_ref(), pointer)
 }
 
 /// Returns a number that the command on side A printed, by JSON pointer.
-pub(super) fn said_by_a(row: &Row, pointer: &str) -> Result<f64, Box<dyn Error>> {
-    said(row, "A", row.said.a.as_ref(), pointer)
+pub(super) fn said_by_a(record: &Record, pointer: &str) -> Result<f64, Box<dyn Error>> {
+    said(record, "A", record.said.a.as_ref(), pointer)
 }
 
 fn said(
-    row: &Row,
+    record: &Record,
     side: &str,
     said: Option<&serde_json::Value>,
     pointer: &str,
 ) -> Result<f64, Box<dyn Error>> {
     let found = said.and_then(|said| said.pointer(pointer)?.as_f64());
     found.ok_or_else(|| {
-        let name = &row.experiment;
+        let name = &record.experiment;
         format!(
             "{name}: side {side} printed no number {pointer} in {:?}",
-            row.variables
+            record.variables
         )
         .into()
     })
 }
 
 /// Returns the transports that the command on side B reported as `transport`.
-pub(super) fn used(rows: &[&Row]) -> String {
-    let mut names: Vec<&str> = (rows.iter())
-        .filter_map(|row| row.said.b.as_ref()?.get("transport")?.as_str())
+pub(super) fn used(records: &[&Record]) -> String {
+    let mut names: Vec<&str> = (records.iter())
+        .filter_map(|record| record.said.b.as_ref()?.get("transport")?.as_str())
         .collect();
     names.sort_unstable();
     names.dedup();
@@ -73,26 +73,26 @@ pub(super) fn used(rows: &[&Row]) -> String {
 }
 
 /// Returns the records of an experiment.
-pub(super) fn of<'a>(rows: &'a [Row], experiment: &str) -> Vec<&'a Row> {
-    (rows.iter())
-        .filter(|row| row.experiment == experiment)
+pub(super) fn of<'a>(records: &'a [Record], experiment: &str) -> Vec<&'a Record> {
+    (records.iter())
+        .filter(|record| record.experiment == experiment)
         .collect()
 }
 
 /// A key and its records.
-pub(super) type Group<'a, K> = (K, Vec<&'a Row>);
+pub(super) type Group<'a, K> = (K, Vec<&'a Record>);
 
 /// Groups records by a key, in the order of the first record of each group.
 pub(super) fn groups<'a, K: PartialEq>(
-    rows: impl IntoIterator<Item = &'a Row>,
-    key: impl Fn(&Row) -> Result<K, Box<dyn Error>>,
+    records: impl IntoIterator<Item = &'a Record>,
+    key: impl Fn(&Record) -> Result<K, Box<dyn Error>>,
 ) -> Result<Vec<Group<'a, K>>, Box<dyn Error>> {
-    let mut groups: Vec<(K, Vec<&Row>)> = Vec::new();
-    for row in rows {
-        let key = key(row)?;
+    let mut groups: Vec<(K, Vec<&Record>)> = Vec::new();
+    for record in records {
+        let key = key(record)?;
         match groups.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, group)) => group.push(row),
-            None => groups.push((key, vec![row])),
+            Some((_, group)) => group.push(record),
+            None => groups.push((key, vec![record])),
         }
     }
     Ok(groups)
@@ -100,12 +100,12 @@ pub(super) fn groups<'a, K: PartialEq>(
 
 /// Returns the median of a value over the successful runs; `None` if there are none.
 pub(super) fn median(
-    rows: &[&Row],
-    value: impl Fn(&Row) -> Result<f64, Box<dyn Error>>,
+    records: &[&Record],
+    value: impl Fn(&Record) -> Result<f64, Box<dyn Error>>,
 ) -> Result<Option<f64>, Box<dyn Error>> {
     let mut samples = Samples::default();
-    for row in rows.iter().filter(|row| row.error.is_none()) {
-        samples.push(value(row)?);
+    for record in records.iter().filter(|record| record.error.is_none()) {
+        samples.push(value(record)?);
     }
     Ok(samples.median())
 }
@@ -113,17 +113,20 @@ pub(super) fn median(
 /// Returns the median of a value for a table. Adds the number of successful runs if some failed. If
 /// all runs were cut off, returns the time limit.
 pub(super) fn cell(
-    rows: &[&Row],
-    value: impl Fn(&Row) -> Result<f64, Box<dyn Error>>,
+    records: &[&Record],
+    value: impl Fn(&Record) -> Result<f64, Box<dyn Error>>,
 ) -> Result<String, Box<dyn Error>> {
-    let worked = rows.iter().filter(|row| row.error.is_none()).count();
-    let cut_off = rows.iter().filter(|row| row.cut_off).count();
-    Ok(match median(rows, value)? {
-        _ if rows.is_empty() => "-".to_owned(),
-        Some(median) if worked == rows.len() => number(median),
-        Some(median) => format!("{} ({worked} of {})", number(median), rows.len()),
-        None if cut_off == rows.len() => {
-            let limits = rows.iter().map(|row| row.time_limit_s);
+    let worked = records
+        .iter()
+        .filter(|record| record.error.is_none())
+        .count();
+    let cut_off = records.iter().filter(|record| record.cut_off).count();
+    Ok(match median(records, value)? {
+        _ if records.is_empty() => "-".to_owned(),
+        Some(median) if worked == records.len() => number(median),
+        Some(median) => format!("{} ({worked} of {})", number(median), records.len()),
+        None if cut_off == records.len() => {
+            let limits = records.iter().map(|record| record.time_limit_s);
             format!("> {} s", number(limits.fold(0.0, f64::max)))
         }
         None => "failed".to_owned(),
@@ -137,7 +140,7 @@ mod tests {
     use super::*;
 
     /// Returns records of one cell, given the width, the printed time and the error of each run.
-    fn rows(runs: &[(i64, f64, Option<&str>)]) -> Vec<Row> {
+    fn records(runs: &[(i64, f64, Option<&str>)]) -> Vec<Record> {
         let file = tempfile::NamedTempFile::new().unwrap();
         let counters = r#"{"packets_in":1,"bytes_in":2,"packets_out":1,"bytes_out":2,"lost_packets":0,"lost_bytes":0,
             "overflowed_packets":0,"overflowed_bytes":0,"duplicated_packets":0,"duplicated_bytes":0,"reordered_packets":0,
@@ -167,32 +170,38 @@ mod tests {
 
     #[test]
     fn values_are_read_and_grouped() {
-        let rows = rows(&[
+        let records = records(&[
             (8, 3.0, None),
             (16, 5.0, None),
             (8, 1.0, None),
             (8, 2.0, None),
         ]);
-        assert_eq!(text(&rows[0], "way").unwrap(), "fast");
-        assert_eq!(value(&rows[1], "width").unwrap(), 16.0);
-        assert!(value(&rows[0], "way").is_err() && value(&rows[0], "key").is_err());
-        let online = |row: &Row| said_by_b(row, "/time/online");
-        assert!(said_by_b(&rows[0], "/time/offline").is_err());
-        assert!(said_by_a(&rows[0], "/time/online").is_err());
-        let groups = groups(&rows, |row| value(row, "width")).unwrap();
+        assert_eq!(text(&records[0], "way").unwrap(), "fast");
+        assert_eq!(value(&records[1], "width").unwrap(), 16.0);
+        assert!(value(&records[0], "way").is_err() && value(&records[0], "key").is_err());
+        let online = |record: &Record| said_by_b(record, "/time/online");
+        assert!(said_by_b(&records[0], "/time/offline").is_err());
+        assert!(said_by_a(&records[0], "/time/online").is_err());
+        let groups = groups(&records, |record| value(record, "width")).unwrap();
         let medians: Vec<_> = (groups.iter())
-            .map(|(width, rows)| (*width, rows.len(), median(rows, online).unwrap().unwrap()))
+            .map(|(width, records)| {
+                (
+                    *width,
+                    records.len(),
+                    median(records, online).unwrap().unwrap(),
+                )
+            })
             .collect();
         assert_eq!(medians, [(8.0, 3, 2.0), (16.0, 1, 5.0)]);
-        assert_eq!((of(&rows, "e").len(), of(&rows, "f").len()), (4, 0));
+        assert_eq!((of(&records, "e").len(), of(&records, "f").len()), (4, 0));
     }
 
     #[test]
     fn cells_show_failed_runs() {
         let shown = |runs: &[(i64, f64, Option<&str>)]| {
-            let rows = rows(runs);
-            let rows: Vec<_> = rows.iter().collect();
-            cell(&rows, |row| said_by_b(row, "/time/online")).unwrap()
+            let records = records(runs);
+            let records: Vec<_> = records.iter().collect();
+            cell(&records, |record| said_by_b(record, "/time/online")).unwrap()
         };
         assert_eq!(shown(&[(8, 1.5, None), (8, 2.5, None)]), "2.00");
         assert_eq!(
