@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn plans_reproduce_the_survey_of_rebane() {
-        // Table 17: 35.5 MB at 0.1 and 0.2 USD/GB cost 0.0036 and 0.0071 USD. The plan also counts
-        // headers, 5 %.
+        // Table 17: 35.5 MB at 0.1 and 0.2 USD/GB cost 0.0036 and 0.0071 USD. The plan adds
+        // 5 % for headers.
         let work = Workload::transfer(End::Connector, 35_500_000);
         let path = PathEstimate::of_rtt(0.11).unwrap();
         let tcp = [Candidate::new("tcp").unwrap()];

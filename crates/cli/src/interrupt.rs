@@ -12,12 +12,13 @@ const TERMINATED: u8 = 143;
 /// Runs `work` until it completes or a signal arrives.
 ///
 /// # Errors
-/// The failure of the work, or the interruption.
+/// Returns the failure of `work`, or a silent failure with the exit code of the signal.
 pub async fn unless_interrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     tokio::select! {
-        // First, so that the signal handlers exist before the work reports that it has started.
+        // `interrupted` is polled first, so that the signal handlers exist before the work reports
+        // that it has started.
         biased;
         code = interrupted() => Err(Failure::Silent(code)),
         result = work => result,

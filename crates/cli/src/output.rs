@@ -50,7 +50,7 @@ fn stdout_failure(error: io::Error) -> Failure {
     Failure::other("cannot write to standard output").because(error)
 }
 
-/// True if a JSON object was written. An error is then not written as another object.
+/// True after a JSON object was printed. A later error is then not printed as a second object.
 static HAS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// Returns whether a JSON object was written.

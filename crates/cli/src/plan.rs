@@ -64,7 +64,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The JSON output.
+/// The JSON output of `transpute plan`.
 #[derive(Serialize)]
 struct Answer {
     transport: Spec,
@@ -191,7 +191,7 @@ fn workload_of(args: &Args) -> Result<Workload, Failure> {
                 .map_err(|error| Failure::file(file, error.to_string()).because(error))?;
             Ok(workload)
         }
-        // The parser requires one of them.
+        // The parser requires `--circuit` or `--workload`.
         (None, None) => Err(Failure::usage("--circuit: what is to be computed?")),
     }
 }

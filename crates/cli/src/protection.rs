@@ -47,7 +47,7 @@ impl Protection {
                 .fold(party.identity(id::load(file)?), |party, &peer| {
                     party.peer(peer)
                 }),
-            // Checked above: without an identity, plaintext is set.
+            // `check` ensures that `plaintext` is set if there is no identity.
             None => party.plaintext(),
         })
     }
@@ -71,7 +71,7 @@ impl Protection {
         self.check()?;
         match &self.identity {
             Some(file) => Ok(Security::tls(Arc::new(id::load(file)?), self.peers.clone())),
-            // Checked above: without an identity, plaintext is set.
+            // `check` ensures that `plaintext` is set if there is no identity.
             None => Ok(Security::Plaintext),
         }
     }

@@ -14,7 +14,7 @@ const SHUTDOWN: Duration = Duration::from_millis(200);
 /// end.
 ///
 /// # Errors
-/// The failure of the future, or of starting the runtime.
+/// Returns the failure of the future, or a failure if the runtime cannot start.
 pub fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     run_on(Builder::new_current_thread(), future)
 }

@@ -77,7 +77,7 @@ pub(crate) struct SchemeReport {
     /// in use.
     pub(crate) preferred: String,
     pub(crate) reason: String,
-    /// The assumed rate of the path towards the evaluator. None if the rate counts as unlimited.
+    /// The assumed rate of the path towards the evaluator. None if it is unlimited.
     pub(crate) rate_mbit: Option<f64>,
     /// True if the rate was measured, not assumed.
     pub(crate) is_rate_known: bool,

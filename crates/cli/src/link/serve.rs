@@ -214,7 +214,7 @@ impl Transfer<'_> {
 
 /// Returns the reason why a request is not served. None if it is valid.
 fn objection(request: &Request) -> Option<String> {
-    let most = match request.task {
+    let max = match request.task {
         Task::Up | Task::Down => MAX_BYTES,
         Task::PingPong => MAX_ROUNDS,
     };
@@ -224,6 +224,6 @@ fn objection(request: &Request) -> Option<String> {
             request.version
         ));
     }
-    (!(1..=most).contains(&request.amount))
-        .then(|| format!("asked for {}, expected 1 to {most}", request.amount))
+    (!(1..=max).contains(&request.amount))
+        .then(|| format!("asked for {}, expected 1 to {max}", request.amount))
 }

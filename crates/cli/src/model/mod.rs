@@ -37,7 +37,7 @@ pub(crate) fn run<T: Testbed>(command: Command<T::FitArgs>) -> Result<(), Failur
 /// Reads a model, or returns the built-in one.
 ///
 /// # Errors
-/// The file cannot be read, or is not a model.
+/// Returns an error if the file cannot be read or is not a model.
 pub fn load(path: Option<&Path>) -> Result<Model, Failure> {
     match path {
         Some(path) => Model::load(path).map_err(failure),
@@ -69,7 +69,7 @@ fn read_path(text: &str, name: &str) -> Result<PathEstimate, SelectError> {
     }
 }
 
-/// Parses names of transports.
+/// Parses names of transports with their settings into candidates.
 pub(crate) fn candidates(names: &[String]) -> Result<Vec<Candidate>, Failure> {
     (names.iter())
         .map(|name| {
@@ -86,7 +86,7 @@ fn usual_transports() -> Vec<String> {
     all.map(|candidate| candidate.spec.to_string()).collect()
 }
 
-/// Converts an error of the selection.
+/// Converts an error of the selection into a failure of the command.
 pub fn failure(error: SelectError) -> Failure {
     let kind = match error {
         SelectError::File { .. } | SelectError::Content { .. } => FailureKind::File,

@@ -115,7 +115,7 @@ impl<'a> Runs<'a> {
     async fn all(
         &mut self,
         count: u64,
-        most: usize,
+        max_at_once: usize,
         call: impl Fn() -> Running,
         wait: impl AsyncFn(Running) -> Result<RunOutcome, SessionError>,
     ) -> Result<(), Failure> {
@@ -124,7 +124,7 @@ impl<'a> Runs<'a> {
         let mut under_way = VecDeque::new();
         let mut called = 1;
         for number in 1..count {
-            while called < count && under_way.len() < most {
+            while called < count && under_way.len() < max_at_once {
                 under_way.push_back(call());
                 called += 1;
             }
@@ -181,7 +181,7 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// The JSON output.
+/// The JSON output of `transpute run --repeat`.
 #[derive(Serialize)]
 struct Report {
     role: String,
@@ -214,8 +214,8 @@ struct Report {
     peak_heap_bytes: u64,
 }
 
-/// Durations of runs in milliseconds, from the call to the last output. If this party learns no
-/// output, they last until the end of the run.
+/// Durations of runs in milliseconds, from the call that starts a run to its last output. If this
+/// party learns no output, a duration lasts until the end of the run.
 #[derive(Serialize)]
 struct Times {
     connect: f64,

@@ -239,7 +239,7 @@ fn inputs_are_secrets() {
 
 #[test]
 fn a_refused_connection_is_a_failure_to_reach_the_peer() {
-    // No program listens on the port of tcpmux.
+    // No program listens on port 1 (tcpmux).
     let address = "127.0.0.1:1";
     let party = Party::new("garbler", "aes128")
         .input(0, KEY)
@@ -268,7 +268,8 @@ fn a_peer_that_is_late_is_waited_for() {
     drop(free);
     let [garbler, evaluator] = crate::harness::aes();
     let evaluator = evaluator.and(["--patience", "60"]).connect(&address);
-    // Long enough for the first attempt to be refused. If it is not, the test still passes.
+    // The first attempt to connect is refused during this delay. The test passes even if it is
+    // not.
     std::thread::sleep(std::time::Duration::from_millis(300));
     let garbler = Process::start(garbler.and(["--listen", &address]).0);
     garbler.finish().expect(0);

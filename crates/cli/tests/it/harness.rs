@@ -110,7 +110,7 @@ impl Party {
         self.and(["--input", &format!("{number}={value}")])
     }
 
-    /// Starts to listen. Returns the address.
+    /// Starts this party as the listener. Returns the process and its address.
     pub(crate) fn listen(self) -> (Process, String) {
         let mut process = Process::start(self.and(["--listen", "127.0.0.1:0"]).0);
         let address = process.listening_on();
@@ -149,7 +149,8 @@ struct RelayState {
     passed: AtomicU64,
     /// True if the relay forwards no more bytes. The connections stay open.
     is_stopped: AtomicBool,
-    /// Number of the byte from the listening party to flip, from 1; 0 for none.
+    /// Position of the byte from the listening party in which a bit is flipped, counted from 1.
+    /// Zero flips no bit.
     spoil: AtomicU64,
 }
 

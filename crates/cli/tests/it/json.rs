@@ -11,7 +11,7 @@ const DOCUMENT: &str = include_str!("../../../../docs/json.md");
 /// A section's fields, each with the section that its type links to.
 type Section = Vec<(String, Option<String>)>;
 
-/// Returns the tables of the document by the heading of their section.
+/// Returns the field tables of docs/json.md by the heading of their section.
 fn sections() -> BTreeMap<String, Section> {
     let mut sections: BTreeMap<String, Section> = BTreeMap::new();
     let mut heading = String::new();
@@ -95,7 +95,7 @@ fn holds_objects(value: &Value) -> bool {
     }
 }
 
-/// Compares the list in a section with printed objects.
+/// Compares the fields that a section of docs/json.md lists with those of printed objects.
 #[track_caller]
 fn check(section: &str, printed: &[&Value]) {
     let documented = documented(&sections(), section);

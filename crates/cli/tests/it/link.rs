@@ -24,7 +24,7 @@ fn texts(args: &[&str]) -> Vec<String> {
     args.iter().map(|&arg| arg.to_owned()).collect()
 }
 
-/// Returns the flags of the listening and the connecting side.
+/// Returns the protection flags of the listening side and of the connecting side.
 fn protection(kind: &str) -> [Vec<String>; 2] {
     if kind != "pinned" {
         return [
@@ -283,7 +283,7 @@ fn garbage_does_not_disturb_the_server() {
         stream.write_all(garbage).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut rest = Vec::new();
-        // The stream ends, cleanly or with a reset.
+        // The server ends the stream, cleanly or with a reset.
         let _ = stream.read_to_end(&mut rest);
     }
     // Well-formed requests that are not served: a wrong version, and sizes over the limits.

@@ -2,7 +2,7 @@
 
 use crate::harness::{CIPHERTEXT, KEY, PLAINTEXT, Party, Process, Relay, aes, write};
 
-/// A number of evaluations that no test completes.
+/// Number of evaluations of a run that lasts longer than any test.
 const ENDLESS: &str = "10000000";
 
 /// Starts an endless run through a relay and waits for the first tables.
@@ -68,7 +68,7 @@ fn inputs_that_break_in_the_middle_end_the_run() {
     let (garbler, address) = Party::new("garbler", "add:8")
         .and(["--batch-file", &batch])
         .listen();
-    // The file was valid when it was checked.
+    // The garbler has already checked the file. It becomes invalid now.
     write(folder.path(), "value", "dec:1000");
     let evaluator = Party::new("evaluator", "add:8")
         .and(["--batch", "2"])
@@ -95,8 +95,8 @@ fn a_byte_changed_on_the_way_spoils_an_encrypted_run() {
 
 #[test]
 fn a_byte_changed_on_the_way_spoils_a_plaintext_run() {
-    // A flipped bit in the middle of a table. Only the checks of the protocol can detect it in
-    // plaintext.
+    // The relay flips a bit in the middle of a table. In plaintext, only the checks of the protocol
+    // can detect this.
     let (garbler, address) = Party::plaintext("garbler", "aes128").input(0, KEY).listen();
     let relay = Relay::with_spoiled_byte(&address, 100_000);
     let evaluator = Party::plaintext("evaluator", "aes128").input(1, PLAINTEXT);

@@ -105,7 +105,7 @@ fn a_responder_is_probed_and_ends_on_a_signal() {
     let failed = evaluator.connect(&address).finish();
     assert!(matches!(failed.code, Some(4 | 6)), "{}", failed.stderr);
     responder.line("127.0.0.1:");
-    // A peer whose key is not pinned.
+    // The responder refuses a peer whose key it has not pinned.
     let stranger = KEYS.stranger.path.to_str().unwrap();
     let garbler = &KEYS.garbler.fingerprint;
     let unknown = ["probe", &address, "--identity", stranger, "--peer", garbler];

@@ -105,7 +105,7 @@ fn unknown_peers_are_rejected_and_the_pinned_one_is_accepted() {
         .connect(&address)
         .finish()
         .expect(4);
-    // Other programs.
+    // The listener rejects connections of programs that use other protocols.
     for garbage in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
         b"\x16\x03\x01\xff\xff",
@@ -121,7 +121,7 @@ fn unknown_peers_are_rejected_and_the_pinned_one_is_accepted() {
 
     let evaluator = evaluator.connect(&address).finish().expect(0);
     assert_eq!(evaluator.outputs(), [CIPHERTEXT]);
-    // The listener reports them.
+    // The listener reports rejected connections.
     let first = listening.line("");
     assert!(
         first.starts_with(" WARN rejected a connection from 127.0.0.1:") && !first.contains("=0"),

@@ -13,7 +13,7 @@ use crate::BINARY;
 /// A script that prints its arguments and its input, and fails with an exit code of its own.
 const SCRIPT: &str = "#!/bin/sh\necho \"$# [$*]\"\ncat\necho told >&2\nexit 37\n";
 
-/// Installs the script in a folder as the program with the testbed.
+/// Installs [`SCRIPT`] in a folder under the name `transpute-testbed`.
 fn install(folder: &Path) {
     let file = folder.join("transpute-testbed");
     fs::write(&file, SCRIPT).unwrap();
@@ -34,7 +34,7 @@ fn run(folder: &Path, path: &Path, args: &[&str]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A program that reads nothing may have ended already.
+    // The write fails if the program has ended without reading its input.
     let _ = child.stdin.take().unwrap().write_all(b"input\n");
     child.wait_with_output().unwrap()
 }

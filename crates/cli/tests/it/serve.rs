@@ -15,7 +15,7 @@ use crate::harness::{
     self, CIPHERTEXT, Finished, KEY, KEYS, PLAINTEXT, Process, transpute, values,
 };
 
-/// A server of AES-128 under the key of FIPS 197.
+/// A server that garbles AES-128 with the example key of FIPS-197, appendix C.1.
 struct Server {
     process: Process,
     address: String,
@@ -46,7 +46,7 @@ impl Server {
         Self { process, address }
     }
 
-    /// Stops the server. Returns its lines and its summary.
+    /// Stops the server. Returns the JSON lines before the summary, and the summary.
     fn stop(self) -> (Vec<Value>, Value) {
         let finished = self.process.interrupt().finish().expect(0);
         let mut lines: Vec<Value> = (finished.stdout.lines())
@@ -202,7 +202,7 @@ fn mismatches_are_reported_by_the_exit_code() {
     let scheme = repeat(&server, "tcp", false, &["--repeat", "2", "--scheme", "prf"]);
     scheme.fails(5, "garbling scheme");
     run(async {
-        // A silent peer takes the only slot.
+        // A silent peer occupies the only slot of the server.
         let tcp = Registry::with_builtins().get("tcp").unwrap();
         let stays = (tcp.connect(&server.address, &Security::Plaintext).await).unwrap();
         let refused = repeat(&server, "tcp", false, &["--repeat", "2"]);

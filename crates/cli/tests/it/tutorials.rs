@@ -1,9 +1,9 @@
 //! Runs the commands of the README and of the tutorials, in their order.
 //!
-//! The two machines are this one. So `alice.example:7700` stands for the address at which the last
-//! command of Alice listens, `sha256:AAAA…` for her fingerprint, and a final `…` for `--plaintext`.
-//! Commands of `cargo` and of `transpute-testbed` are not run: .ci/run and the tests of the testbed
-//! do so.
+//! Both parties run on this machine. The test replaces `alice.example:7700` by the address at which
+//! Alice's last command listens, `sha256:AAAA…` by her fingerprint, and a final `…` by
+//! `--plaintext`. It skips commands of `cargo` and of `transpute-testbed`, because .ci/run and the
+//! tests of the testbed run them.
 
 use std::{fs, path::Path};
 
@@ -52,7 +52,7 @@ impl Reader {
         }
     }
 
-    /// Replaces what a reader of the page replaces.
+    /// Replaces a placeholder in a command, as a reader of the page would.
     fn argument(&self, word: &str) -> String {
         let key = |name: &str| self.folder.path().join(name);
         match word {
@@ -91,7 +91,7 @@ impl Reader {
         Some(process.finish().expect(0))
     }
 
-    /// Waits for the end of Alice's run. A server runs until it is stopped.
+    /// Waits for the end of Alice's run, or stops her server.
     fn end_listener(&mut self) {
         match self.listener.take() {
             Some((process, command)) if command.starts_with("run") => {

@@ -16,7 +16,7 @@ use crate::BINARY;
 /// Maximum duration of a process, far beyond what any test needs.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(100);
 
-/// FIPS-197, appendix C.1.
+/// The key and the plaintext of the AES-128 example in FIPS-197, appendix C.1.
 pub(crate) const KEY: &str = "hex:000102030405060708090a0b0c0d0e0f";
 pub(crate) const PLAINTEXT: &str = "hex:00112233445566778899aabbccddeeff";
 

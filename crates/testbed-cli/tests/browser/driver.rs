@@ -1,4 +1,4 @@
-//! A Chromium of a test, controlled over WebDriver.
+//! Controls Chromium over WebDriver for the tests.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use thirtyfour::{
     WebElement, error::WebDriverResult,
 };
 
-/// Time limit of any step, far longer than needed.
+/// Maximum wait of a test for a change of the page or for a file.
 const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Interval at which a condition is checked again.
@@ -376,7 +376,7 @@ impl Browser {
         loop {
             let files: Vec<_> = (fs::read_dir(&self.downloads).unwrap())
                 .map(|entry| entry.unwrap().path())
-                // Incomplete downloads have another name.
+                // Chromium gives incomplete downloads the extension `crdownload`.
                 .filter(|path| path.extension().is_none_or(|kind| kind != "crdownload"))
                 .map(|path| {
                     let name = path.file_name().unwrap().to_str().unwrap().to_owned();

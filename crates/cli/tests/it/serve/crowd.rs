@@ -29,8 +29,8 @@ pub(super) fn run(work: impl Future<Output = ()>) {
 }
 
 /// Number of evaluators that connect at the same time. A socket buffer of 208 KiB, the default of
-/// Linux, holds the first QUIC packets of about 45. With 500 at the same time, so many were lost
-/// that handshakes timed out.
+/// Linux, holds the first QUIC packets of about 45 evaluators. With 500 evaluators at the same
+/// time, packet loss made handshakes time out.
 const MAX_CONNECTING: usize = 32;
 
 /// A server of AES-128 and the keys of its peers.
@@ -85,8 +85,9 @@ impl Crowd {
         out
     }
 
-    /// Makes half a handshake. Then opens links with: nothing; garbage; half an opening; a proposal
-    /// without a continuation, from two peers; and a proposal of another circuit.
+    /// Opens a TCP connection without a handshake, and six links. The links carry: nothing, an HTTP
+    /// request, a part of an opening, a complete proposal (two links), and a proposal of another
+    /// circuit. Returns them all, still open.
     async fn misbehave(&self) -> Held {
         let half = std::net::TcpStream::connect(&self.server.address).ok();
         let opening = self.opening();
@@ -285,7 +286,7 @@ fn misbehaving_peers_do_not_slow_the_others() {
             let evaluators = town.evaluators(2).await;
             let evaluators: Vec<_> = evaluators.into_iter().map(Arc::new).collect();
             latencies(&evaluators).await;
-            // Measured in turns, because the machine's load may change.
+            // The measurements alternate, because the machine's load may change.
             for _ in 0..3 {
                 let alone = latencies(&evaluators).await;
                 let mut held = Vec::new();

@@ -67,7 +67,7 @@ fn requests_from_other_sites_are_refused() {
     ] {
         assert_eq!(status(&headers), 403, "{headers:?}");
     }
-    // Reading is refused too, and no header permits other origins.
+    // The server also refuses reads from other sites, and sends no header that permits them.
     let answer = server.ask("GET", "/api/runs", &[("Sec-Fetch-Site", "cross-site")], b"");
     assert_eq!(answer.status, 403);
     let preflight = [
@@ -77,7 +77,7 @@ fn requests_from_other_sites_are_refused() {
     let answer = server.ask("OPTIONS", "/api/jobs", &preflight, b"");
     assert_eq!(answer.status, 403);
     assert_eq!(answer.header("access-control-allow-origin"), "");
-    // Content types that a form can send without a CORS preflight.
+    // The server rejects content types that a form can send without a CORS preflight.
     for kind in [
         "text/plain",
         "application/x-www-form-urlencoded",
@@ -180,7 +180,7 @@ fn a_session_ends_when_it_is_signed_out() {
         ask("GET", "/api/session", &session).json()["signed_in"],
         false
     );
-    // Other sessions and the token itself remain valid.
+    // After the end of one session, other sessions and the token remain valid.
     assert_eq!(ask("GET", "/api/runs", &other).status, 200);
     let token = format!("Bearer {}", server.token.as_ref().unwrap());
     assert_eq!(ask("DELETE", "/api/session", &token).status, 204);

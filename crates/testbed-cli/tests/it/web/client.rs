@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::process::{Finished, Process};
 
-/// Time limit of an answer, far longer than needed.
+/// Maximum wait for an answer, far longer than any answer takes.
 const DEADLINE: Duration = Duration::from_secs(100);
 
 /// A running server.
@@ -21,7 +21,7 @@ pub(crate) struct Server {
     process: Process,
     client: Client,
     pub(crate) token: Option<String>,
-    /// Removed after the process has ended.
+    /// The folder of the history. It is removed after the process has ended.
     _folder: Option<TempDir>,
 }
 
@@ -297,7 +297,7 @@ impl Iterator for Events {
                     let data = serde_json::from_str(&data).unwrap();
                     return Some(Event { id, name, data });
                 }
-                // A comment, which keeps the connection alive.
+                // This line is a comment that keeps the connection alive.
                 _ => {}
             }
         }

@@ -89,7 +89,7 @@ fn options_are_listed_and_predicted() {
     for prediction in predictions {
         let number = |name: &str| prediction[name].as_f64().unwrap();
         assert!(number("low_s") < number("seconds") && number("seconds") < number("high_s"));
-        // At least one round trip.
+        // A run takes at least one round trip.
         assert!(number("seconds") > 0.08, "{prediction}");
         let parts = prediction["parts"].as_object().unwrap().values();
         let sum: f64 = parts.map(|part| part.as_f64().unwrap()).sum();
