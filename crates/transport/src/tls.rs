@@ -25,44 +25,45 @@ use rustls::{
 };
 
 use crate::{
-    Fingerprint, HandshakeError, Identity, PROTOCOL, UNPINNED_PROTOCOL, error::PinMismatch,
+    Fingerprint, HandshakeError, Identity, PROTOCOL, Security, UNPINNED_PROTOCOL,
+    error::PinMismatch,
 };
 
-/// Makes the configuration of the connecting side.
+/// Makes the configuration of the connecting side, which offers these transports by ALPN. For the
+/// transport `unnamed`, the ALPN name is that of the protocol alone. Returns `None` in plaintext.
 pub(crate) fn client_config(
-    identity: &Identity,
-    peers: &[Fingerprint],
-) -> Result<Arc<ClientConfig>, HandshakeError> {
-    client(identity, Accepted::only(peers)?)
+    security: &Security,
+    transports: &[&str],
+    unnamed: &str,
+) -> Result<Option<Arc<ClientConfig>>, HandshakeError> {
+    let Some((identity, accepted)) = Accepted::of(security)? else {
+        return Ok(None);
+    };
+    let protocols = alpn_names(Pinning::of(security), transports, unnamed);
+    client(identity, accepted, protocols).map(Some)
 }
 
-/// Makes the configuration of the listening side.
+/// Makes the configuration of the listening side, which accepts these transports by ALPN. It
+/// selects the first one that the peer offers too. For the transport `unnamed`, the ALPN name is
+/// that of the protocol alone. Returns `None` in plaintext.
 pub(crate) fn server_config(
-    identity: &Identity,
-    peers: &[Fingerprint],
-) -> Result<Arc<ServerConfig>, HandshakeError> {
-    server(identity, Accepted::only(peers)?)
+    security: &Security,
+    transports: &[&str],
+    unnamed: &str,
+) -> Result<Option<Arc<ServerConfig>>, HandshakeError> {
+    let Some((identity, accepted)) = Accepted::of(security)? else {
+        return Ok(None);
+    };
+    let protocols = alpn_names(Pinning::of(security), transports, unnamed);
+    server(identity, accepted, protocols).map(Some)
 }
 
-/// Makes the configuration of the connecting side for links without pins. It accepts any key, but
-/// only a listener that uses [`unpinned_server_config`].
-pub(crate) fn unpinned_client_config(
+fn client(
     identity: &Identity,
+    accepted: Accepted,
+    alpn_protocols: Vec<Vec<u8>>,
 ) -> Result<Arc<ClientConfig>, HandshakeError> {
-    client(identity, Accepted::Any)
-}
-
-/// Makes the configuration of the listening side for links without pins. It accepts any key, but
-/// only a connector that uses [`unpinned_client_config`].
-pub(crate) fn unpinned_server_config(
-    identity: &Identity,
-) -> Result<Arc<ServerConfig>, HandshakeError> {
-    server(identity, Accepted::Any)
-}
-
-fn client(identity: &Identity, accepted: Accepted) -> Result<Arc<ClientConfig>, HandshakeError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let protocol = accepted.protocol();
     let pins = Pins::new(accepted, &provider);
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
@@ -70,25 +71,53 @@ fn client(identity: &Identity, accepted: Accepted) -> Result<Arc<ClientConfig>, 
         .dangerous()
         .with_custom_certificate_verifier(pins)
         .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified())));
-    config.alpn_protocols = vec![protocol.into()];
+    config.alpn_protocols = alpn_protocols;
     config.resumption = Resumption::disabled();
     config.enable_sni = false;
     Ok(Arc::new(config))
 }
 
-fn server(identity: &Identity, accepted: Accepted) -> Result<Arc<ServerConfig>, HandshakeError> {
+fn server(
+    identity: &Identity,
+    accepted: Accepted,
+    alpn_protocols: Vec<Vec<u8>>,
+) -> Result<Arc<ServerConfig>, HandshakeError> {
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let protocol = accepted.protocol();
     let pins = Pins::new(accepted, &provider);
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
         .map_err(|error| explain(&error))?
         .with_client_cert_verifier(pins)
         .with_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified())));
-    config.alpn_protocols = vec![protocol.into()];
+    config.alpn_protocols = alpn_protocols;
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(Arc::new(config))
+}
+
+/// The rule for accepting the peer's key in the TLS handshake: only pinned keys, or any key.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Pinning {
+    Pinned,
+    Unpinned,
+}
+
+impl Pinning {
+    pub(crate) fn of(security: &Security) -> Self {
+        match security {
+            Security::Unpinned { .. } => Self::Unpinned,
+            _ => Self::Pinned,
+        }
+    }
+
+    /// Returns the ALPN name of the protocol. It differs for links without pins, so that a peer
+    /// that pins keys never shares a link with one that does not.
+    pub(crate) fn protocol(self) -> &'static str {
+        match self {
+            Self::Pinned => PROTOCOL,
+            Self::Unpinned => UNPINNED_PROTOCOL,
+        }
+    }
 }
 
 /// Returns the server name for TLS. It is neither sent nor checked, but the TLS library requires
@@ -137,31 +166,6 @@ pub(crate) fn established_unpinned(
     Ok((cipher(connection), transport.into()))
 }
 
-/// Returns a configuration of the connecting side that offers these transports by ALPN. For the
-/// transport `unnamed`, the ALPN name is that of the protocol alone.
-pub(crate) fn client_over(
-    config: &ClientConfig,
-    transports: &[&str],
-    unnamed: &str,
-) -> Arc<ClientConfig> {
-    let mut config = config.clone();
-    name_transports(&mut config.alpn_protocols, transports, unnamed);
-    Arc::new(config)
-}
-
-/// Returns a configuration of the listening side that accepts these transports by ALPN. It selects
-/// the first one that the peer offers too. For the transport `unnamed`, the ALPN name is that of
-/// the protocol alone.
-pub(crate) fn server_over(
-    config: &ServerConfig,
-    transports: &[&str],
-    unnamed: &str,
-) -> Arc<ServerConfig> {
-    let mut config = config.clone();
-    name_transports(&mut config.alpn_protocols, transports, unnamed);
-    Arc::new(config)
-}
-
 /// The last ALPN name that each side offers over TCP. It is selected if the two sides have no
 /// common transport. Each side then sends the names of its transports and closes the connection.
 pub(crate) const NO_COMMON_TRANSPORT: &str = "?";
@@ -169,18 +173,13 @@ pub(crate) const NO_COMMON_TRANSPORT: &str = "?";
 /// Separates the protocol from the transport in an ALPN name.
 const OVER: &str = " over ";
 
-fn name_transports(protocols: &mut Vec<Vec<u8>>, transports: &[&str], unnamed: &str) {
-    let named = protocols.iter().flat_map(|protocol| {
-        transports.iter().map(|&transport| {
-            let mut name = protocol.clone();
-            if transport != unnamed {
-                name.extend_from_slice(OVER.as_bytes());
-                name.extend_from_slice(transport.as_bytes());
-            }
-            name
-        })
-    });
-    *protocols = named.collect();
+fn alpn_names(pinning: Pinning, transports: &[&str], unnamed: &str) -> Vec<Vec<u8>> {
+    let protocol = pinning.protocol();
+    let name = |&transport: &&str| match transport == unnamed {
+        true => protocol.into(),
+        false => format!("{protocol}{OVER}{transport}").into_bytes(),
+    };
+    transports.iter().map(name).collect()
 }
 
 /// Returns the transport of an ALPN name of this protocol, or `default` if it contains none.
@@ -257,20 +256,20 @@ enum Accepted {
 }
 
 impl Accepted {
+    /// Returns this side's key and the accepted keys of the peer. Returns `None` in plaintext.
+    fn of(security: &Security) -> Result<Option<(&Identity, Self)>, HandshakeError> {
+        Ok(match security {
+            Security::Tls { identity, peers } => Some((identity, Self::only(peers)?)),
+            Security::Unpinned { identity } => Some((identity, Self::Any)),
+            Security::Plaintext => None,
+        })
+    }
+
     fn only(peers: &[Fingerprint]) -> Result<Self, HandshakeError> {
         if peers.is_empty() {
             return Err(HandshakeError::NoPinnedPeer);
         }
         Ok(Self::Only(peers.to_vec()))
-    }
-
-    /// Returns the ALPN name. It differs for links without pins, so that a peer that pins keys
-    /// never shares a link with one that does not.
-    fn protocol(&self) -> &'static str {
-        match self {
-            Self::Only(_) => PROTOCOL,
-            Self::Any => UNPINNED_PROTOCOL,
-        }
     }
 }
 

@@ -32,12 +32,8 @@ pub(super) fn client(
     security: &Security,
     transports: &[&str],
 ) -> Result<ClientConfig, TransportError> {
-    let crypto = match security {
-        Security::Tls { identity, peers } => tls::client_config(identity, peers)?,
-        Security::Unpinned { identity } => tls::unpinned_client_config(identity)?,
-        Security::Plaintext => return Err(no_plaintext()),
-    };
-    let crypto = tls::client_over(&crypto, transports, super::Quic::NAME);
+    let crypto = tls::client_config(security, transports, super::Quic::NAME)?;
+    let crypto = crypto.ok_or_else(no_plaintext)?;
     let crypto = QuicClientConfig::try_from(crypto).map_err(no_suite)?;
     let mut config = ClientConfig::new(Arc::new(crypto));
     config.transport_config(Arc::new(transport(options)?));
@@ -51,12 +47,8 @@ pub(super) fn server(
     security: &Security,
     transports: &[&str],
 ) -> Result<ServerConfig, TransportError> {
-    let crypto = match security {
-        Security::Tls { identity, peers } => tls::server_config(identity, peers)?,
-        Security::Unpinned { identity } => tls::unpinned_server_config(identity)?,
-        Security::Plaintext => return Err(no_plaintext()),
-    };
-    let crypto = tls::server_over(&crypto, transports, super::Quic::NAME);
+    let crypto = tls::server_config(security, transports, super::Quic::NAME)?;
+    let crypto = crypto.ok_or_else(no_plaintext)?;
     let crypto = QuicServerConfig::try_from(crypto).map_err(no_suite)?;
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     config

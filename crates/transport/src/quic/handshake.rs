@@ -19,8 +19,10 @@ use super::{
     writer::Writer,
 };
 use crate::{
-    Fingerprint, HandshakeError, LinkInfo, LinkTimings, PROTOCOL, Security, TransportError,
-    UNPINNED_PROTOCOL, identity::find_message, link::LinkHalves, tls,
+    Fingerprint, HandshakeError, LinkInfo, LinkTimings, TransportError,
+    identity::find_message,
+    link::LinkHalves,
+    tls::{self, Pinning},
 };
 
 /// The properties of a connection before the handshake.
@@ -45,30 +47,6 @@ pub(crate) struct Authenticated {
     pub(crate) message: Option<Vec<u8>>,
     /// The transport that ALPN selected: `quic` or `auto`.
     pub(crate) transport: String,
-}
-
-/// The rule for accepting the peer's key: only pinned keys, or any key.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Pinning {
-    Pinned,
-    Unpinned,
-}
-
-impl Pinning {
-    pub(super) fn of(security: &Security) -> Self {
-        match security {
-            Security::Unpinned { .. } => Self::Unpinned,
-            _ => Self::Pinned,
-        }
-    }
-
-    /// Returns the ALPN name of the protocol.
-    fn protocol(self) -> &'static str {
-        match self {
-            Self::Pinned => PROTOCOL,
-            Self::Unpinned => UNPINNED_PROTOCOL,
-        }
-    }
 }
 
 /// Waits until the peer has proved to hold a pinned key, or any key if none is pinned.

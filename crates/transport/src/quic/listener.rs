@@ -23,7 +23,7 @@ use super::shared::SharedSocket;
 use super::{
     Quic, QuicOptions, config,
     explain::{self, During},
-    handshake::{self, Authenticated, Context, Pinning},
+    handshake::{self, Authenticated, Context},
     rate_cache::RateCache,
     runtime,
     socket::{self, Socket},
@@ -35,7 +35,7 @@ use crate::{
     handshakes::{Handshakes, wait_until},
     tcp::address,
     throttle::{self, Throttle},
-    tls::NO_COMMON_TRANSPORT,
+    tls::{NO_COMMON_TRANSPORT, Pinning},
 };
 
 /// Converts authenticated connections of a listener to links or other results.

@@ -100,13 +100,13 @@ use noq::{ClientConfig, Endpoint};
 
 pub use self::options::{QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
 use self::{
-    handshake::{Authenticated, Context, Pinning},
+    handshake::{Authenticated, Context},
     listener::{Plain, QuicListener},
     socket::Socket,
 };
 use crate::{
     ConnectError, FirstFlight, HandshakeError, Link, Listener, Profile, Security, Settings,
-    StreamError, Throughput, Transport, TransportError, diagnosis, tcp::address,
+    StreamError, Throughput, Transport, TransportError, diagnosis, tcp::address, tls::Pinning,
 };
 
 /// The QUIC transport, named `quic`.

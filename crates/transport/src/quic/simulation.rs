@@ -33,7 +33,7 @@ use super::{
     Quic, QuicCongestion, QuicDriver, QuicOptions, SERVER_NAME, config, handshake,
     rate_cache::RateCache,
 };
-use crate::{Identity, Link, Security, StreamError, TransportError};
+use crate::{Identity, Link, Security, StreamError, TransportError, tls::Pinning};
 
 /// Number of bytes of IP and UDP headers per packet, which also take time on the path.
 const HEADERS: usize = 28;
@@ -299,7 +299,7 @@ impl Conditions {
             timeout: Duration::from_secs(30),
             streams: options.streams(),
             driver: QuicDriver::Caller,
-            pinning: handshake::Pinning::Pinned,
+            pinning: Pinning::Pinned,
             cache: cache.clone().filter(|_| index == 0),
         };
         let connect = async {

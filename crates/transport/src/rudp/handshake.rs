@@ -14,8 +14,9 @@ use transpute_rudp::{
 use zeroize::Zeroizing;
 
 use crate::{
-    Fingerprint, HandshakeError, PROTOCOL, Security, TransportError, UNPINNED_PROTOCOL,
-    identity::find_message, tls,
+    Fingerprint, HandshakeError, Security, TransportError,
+    identity::find_message,
+    tls::{self, Pinning},
 };
 
 /// The alert that an end sends if only one of the two sides encrypts. The number is from the range
@@ -32,7 +33,7 @@ const PLAINTEXT_GREETING: u8 = 0xf0;
 pub(super) enum Credentials<C> {
     Tls {
         config: Arc<C>,
-        is_pinned: bool,
+        pinning: Pinning,
     },
     Plaintext {
         names: Arc<[String]>,
@@ -41,19 +42,33 @@ pub(super) enum Credentials<C> {
     },
 }
 
+impl<C> Credentials<C> {
+    /// Makes the credentials from the TLS configuration, which is `None` in plaintext.
+    fn new(
+        config: Option<Arc<C>>,
+        security: &Security,
+        transports: &[&str],
+        message: &[u8],
+    ) -> Self {
+        match config {
+            Some(config) => Self::Tls {
+                config,
+                pinning: Pinning::of(security),
+            },
+            None => Self::Plaintext {
+                names: transports.iter().map(|&name| name.to_owned()).collect(),
+                message: message.into(),
+            },
+        }
+    }
+}
+
 pub(super) fn client(
     security: &Security,
     transports: &[&str],
 ) -> Result<Credentials<ClientConfig>, TransportError> {
-    let (config, is_pinned) = match security {
-        Security::Tls { identity, peers } => (tls::client_config(identity, peers)?, true),
-        Security::Unpinned { identity } => (tls::unpinned_client_config(identity)?, false),
-        Security::Plaintext => return Ok(plaintext(transports, &[])),
-    };
-    Ok(Credentials::Tls {
-        config: tls::client_over(&config, transports, ""),
-        is_pinned,
-    })
+    let config = tls::client_config(security, transports, "")?;
+    Ok(Credentials::new(config, security, transports, &[]))
 }
 
 /// Returns the credentials of a listener. In plaintext mode, the listener sends `message` to every
@@ -63,22 +78,8 @@ pub(super) fn server(
     transports: &[&str],
     message: &[u8],
 ) -> Result<Credentials<ServerConfig>, TransportError> {
-    let (config, is_pinned) = match security {
-        Security::Tls { identity, peers } => (tls::server_config(identity, peers)?, true),
-        Security::Unpinned { identity } => (tls::unpinned_server_config(identity)?, false),
-        Security::Plaintext => return Ok(plaintext(transports, message)),
-    };
-    Ok(Credentials::Tls {
-        config: tls::server_over(&config, transports, ""),
-        is_pinned,
-    })
-}
-
-fn plaintext<C>(transports: &[&str], message: &[u8]) -> Credentials<C> {
-    Credentials::Plaintext {
-        names: transports.iter().map(|&name| name.to_owned()).collect(),
-        message: message.into(),
-    }
+    let config = tls::server_config(security, transports, "")?;
+    Ok(Credentials::new(config, security, transports, message))
 }
 
 /// The peer's identity and the negotiated parameters of a completed handshake.
@@ -147,14 +148,14 @@ impl Credentials<ClientConfig> {
     /// Starts the handshake of a connector with these transport parameters.
     pub(super) fn begin(&self, parameters: &[u8], outcome: &Outcome) -> Option<Box<dyn Tls>> {
         match self {
-            Self::Tls { config, is_pinned } => {
+            Self::Tls { config, pinning } => {
                 let begun = quic::ClientConnection::new(
                     Arc::clone(config),
                     Version::V1,
                     tls::server_name(),
                     parameters.to_vec(),
                 );
-                session(begun.map(quic::Connection::Client), *is_pinned, outcome)
+                session(begun.map(quic::Connection::Client), *pinning, outcome)
             }
             Self::Plaintext { names, .. } => {
                 let names: Vec<_> = names.iter().map(String::as_str).collect();
@@ -172,13 +173,13 @@ impl Credentials<ServerConfig> {
     /// Starts the handshake of a listener with these transport parameters.
     pub(super) fn begin(&self, parameters: &[u8], outcome: &Outcome) -> Option<Box<dyn Tls>> {
         match self {
-            Self::Tls { config, is_pinned } => {
+            Self::Tls { config, pinning } => {
                 let begun = quic::ServerConnection::new(
                     Arc::clone(config),
                     Version::V1,
                     parameters.to_vec(),
                 );
-                session(begun.map(quic::Connection::Server), *is_pinned, outcome)
+                session(begun.map(quic::Connection::Server), *pinning, outcome)
             }
             Self::Plaintext { names, message } => {
                 let names: Vec<_> = names.iter().map(String::as_str).collect();
@@ -195,14 +196,14 @@ impl Credentials<ServerConfig> {
 
 fn session(
     begun: Result<quic::Connection, rustls::Error>,
-    is_pinned: bool,
+    pinning: Pinning,
     outcome: &Outcome,
 ) -> Option<Box<dyn Tls>> {
     outcome.lock().encrypts = true;
     match begun {
         Ok(connection) => Some(Box::new(Session {
             connection,
-            is_pinned,
+            pinning,
             has_read: false,
             outcome: outcome.clone(),
         })),
@@ -216,17 +217,13 @@ fn session(
 /// A TLS handshake by rustls.
 struct Session {
     connection: quic::Connection,
-    is_pinned: bool,
+    pinning: Pinning,
     has_read: bool,
     outcome: Outcome,
 }
 
 impl Session {
     fn establish(&self) -> Result<Established, TransportError> {
-        let protocol = match self.is_pinned {
-            true => PROTOCOL,
-            false => UNPINNED_PROTOCOL,
-        };
         let certificate = (self.connection.peer_certificates())
             .and_then(<[_]>::first)
             .ok_or_else(|| HandshakeError::Tls {
@@ -235,9 +232,9 @@ impl Session {
         let peer = tls::fingerprint(certificate).map_err(|error| tls::explain(&error))?;
         let alpn = self.connection.alpn_protocol();
         Ok(Established {
-            peer: self.is_pinned.then_some(peer),
+            peer: (self.pinning == Pinning::Pinned).then_some(peer),
             cipher: Some(tls::cipher(&self.connection)),
-            transport: tls::transport_of(alpn, protocol, "")?.to_owned(),
+            transport: tls::transport_of(alpn, self.pinning.protocol(), "")?.to_owned(),
             message: find_message(certificate).map(<[u8]>::to_vec),
         })
     }

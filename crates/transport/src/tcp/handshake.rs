@@ -22,7 +22,7 @@ use crate::{
     link::{LinkHalves, LinkReader, LinkWriter},
     mismatch,
     preamble::{self, CheckedReader, CheckedWriter, PREAMBLE},
-    tls::{self, NO_COMMON_TRANSPORT},
+    tls::{self, NO_COMMON_TRANSPORT, Pinning},
 };
 
 /// The properties of a connection before the handshake.
@@ -67,16 +67,15 @@ impl Carrier for Socket {
 }
 
 /// The connecting side.
-#[derive(Clone)]
-pub(crate) enum Connector {
-    Tls(TlsConnector, Names),
-    Plaintext,
-}
+pub(crate) type Connector = Side<TlsConnector>;
 
 /// The listening side.
+pub(crate) type Acceptor = Side<TlsAcceptor>;
+
+/// One side of the handshakes.
 #[derive(Clone)]
-pub(crate) enum Acceptor {
-    Tls(TlsAcceptor, Names),
+pub(crate) enum Side<T> {
+    Tls(T, Names),
     Plaintext,
 }
 
@@ -86,13 +85,6 @@ pub(crate) struct Names {
     pinning: Pinning,
     /// The description of this side's transports in error messages: `tcp`, or `auto (tcp, quic)`.
     ours: String,
-}
-
-/// The rule for accepting the peer's key in the TLS handshake: only pinned keys, or any key.
-#[derive(Clone, Copy)]
-pub(crate) enum Pinning {
-    Pinned,
-    Unpinned,
 }
 
 /// One authenticated connection.
@@ -113,6 +105,22 @@ enum Stream<S> {
     Plaintext(CheckedReader<S>, CheckedWriter<S, S>),
 }
 
+impl<T> Side<T> {
+    /// Makes a side from its TLS implementation, which is `None` in plaintext.
+    fn with(tls: Option<T>, security: &Security, ours: impl Into<String>) -> Self {
+        match tls {
+            Some(tls) => Self::Tls(
+                tls,
+                Names {
+                    pinning: Pinning::of(security),
+                    ours: ours.into(),
+                },
+            ),
+            None => Self::Plaintext,
+        }
+    }
+}
+
 impl Connector {
     /// Returns whether connections are encrypted.
     pub(crate) fn encrypts(&self) -> bool {
@@ -126,19 +134,9 @@ impl Connector {
         transports: &[&str],
         ours: impl Into<String>,
     ) -> Result<Self, TransportError> {
-        let (config, pinning) = match security {
-            Security::Tls { identity, peers } => {
-                (tls::client_config(identity, peers)?, Pinning::Pinned)
-            }
-            Security::Unpinned { identity } => {
-                (tls::unpinned_client_config(identity)?, Pinning::Unpinned)
-            }
-            Security::Plaintext => return Ok(Self::Plaintext),
-        };
         let transports = [transports, &[NO_COMMON_TRANSPORT]].concat();
-        let config = tls::client_over(&config, &transports, super::Tcp::NAME);
-        let ours = ours.into();
-        Ok(Self::Tls(config.into(), Names { pinning, ours }))
+        let config = tls::client_config(security, &transports, super::Tcp::NAME)?;
+        Ok(Self::with(config.map(TlsConnector::from), security, ours))
     }
 
     pub(crate) async fn authenticate<S: Carrier>(
@@ -193,19 +191,9 @@ impl Acceptor {
         transports: &[&str],
         ours: impl Into<String>,
     ) -> Result<Self, TransportError> {
-        let (config, pinning) = match security {
-            Security::Tls { identity, peers } => {
-                (tls::server_config(identity, peers)?, Pinning::Pinned)
-            }
-            Security::Unpinned { identity } => {
-                (tls::unpinned_server_config(identity)?, Pinning::Unpinned)
-            }
-            Security::Plaintext => return Ok(Self::Plaintext),
-        };
         let transports = [transports, &[NO_COMMON_TRANSPORT]].concat();
-        let config = tls::server_over(&config, &transports, super::Tcp::NAME);
-        let ours = ours.into();
-        Ok(Self::Tls(config.into(), Names { pinning, ours }))
+        let config = tls::server_config(security, &transports, super::Tcp::NAME)?;
+        Ok(Self::with(config.map(TlsAcceptor::from), security, ours))
     }
 
     /// Authenticates a connecting peer. A rejected peer receives the reason for the rejection.

@@ -40,8 +40,27 @@ fn shake(client: &mut Connection, server: &mut Connection) -> [Option<rustls::Er
     errors
 }
 
-fn identities() -> (Identity, Identity) {
-    (Identity::generate().unwrap(), Identity::generate().unwrap())
+fn identities() -> (Arc<Identity>, Arc<Identity>) {
+    let generate = || Arc::new(Identity::generate().unwrap());
+    (generate(), generate())
+}
+
+fn pinned(identity: &Arc<Identity>, peers: &[Fingerprint]) -> Security {
+    Security::tls(Arc::clone(identity), peers)
+}
+
+fn unpinned(identity: &Arc<Identity>) -> Security {
+    Security::Unpinned {
+        identity: Arc::clone(identity),
+    }
+}
+
+fn client_of(security: &Security) -> Arc<ClientConfig> {
+    client_config(security, &["tcp"], "tcp").unwrap().unwrap()
+}
+
+fn server_of(security: &Security) -> Arc<ServerConfig> {
+    server_config(security, &["tcp"], "tcp").unwrap().unwrap()
 }
 
 /// A client's first flight must not need more than the two packets of 1,200 bytes that QUIC sends
@@ -49,7 +68,7 @@ fn identities() -> (Identity, Identity) {
 #[test]
 fn the_first_flight_with_a_post_quantum_key_share_is_short() {
     let (ours, theirs) = identities();
-    let config = client_config(&ours, &[theirs.fingerprint()]).unwrap();
+    let config = client_of(&pinned(&ours, &[theirs.fingerprint()]));
     let mut client = ClientConnection::new(config, server_name()).unwrap();
     let mut hello = Vec::new();
     while client.wants_write() {
@@ -67,8 +86,8 @@ fn the_first_flight_with_a_post_quantum_key_share_is_short() {
 fn pinned_peers_meet_with_a_post_quantum_key_agreement() {
     let (ours, theirs) = identities();
     let (mut client, mut server) = connections(
-        client_config(&ours, &[[0; 32].into(), theirs.fingerprint()]).unwrap(),
-        server_config(&theirs, &[ours.fingerprint()]).unwrap(),
+        client_of(&pinned(&ours, &[[0; 32].into(), theirs.fingerprint()])),
+        server_of(&pinned(&theirs, &[ours.fingerprint()])),
     );
     let [client_error, server_error] = shake(&mut client, &mut server);
     assert!(client_error.is_none() && server_error.is_none());
@@ -87,8 +106,8 @@ fn each_side_refuses_a_key_that_is_not_pinned() {
     let stranger = Fingerprint::from([7; 32]);
 
     let (mut client, mut server) = connections(
-        client_config(&ours, &[stranger]).unwrap(),
-        server_config(&theirs, &[ours.fingerprint()]).unwrap(),
+        client_of(&pinned(&ours, &[stranger])),
+        server_of(&pinned(&theirs, &[ours.fingerprint()])),
     );
     let [client_error, server_error] = shake(&mut client, &mut server).map(Option::unwrap);
     assert!(matches!(
@@ -103,8 +122,8 @@ fn each_side_refuses_a_key_that_is_not_pinned() {
     assert!(client.is_handshaking());
 
     let (mut client, mut server) = connections(
-        client_config(&ours, &[theirs.fingerprint()]).unwrap(),
-        server_config(&theirs, &[stranger]).unwrap(),
+        client_of(&pinned(&ours, &[theirs.fingerprint()])),
+        server_of(&pinned(&theirs, &[stranger])),
     );
     let [client_error, server_error] = shake(&mut client, &mut server).map(Option::unwrap);
     assert!(matches!(
@@ -121,16 +140,16 @@ fn each_side_refuses_a_key_that_is_not_pinned() {
 fn a_copied_certificate_without_its_key_is_refused() {
     let (ours, theirs) = identities();
     // An attacker presents the public certificate of `ours` but signs with another key.
-    let thief = Identity::generate().unwrap();
+    let thief = Arc::new(Identity::generate().unwrap());
     let stolen = rustls::sign::CertifiedKey::new(
         ours.certified().cert.clone(),
         Arc::clone(&thief.certified().key),
     );
-    let mut config = (*client_config(&thief, &[theirs.fingerprint()]).unwrap()).clone();
+    let mut config = (*client_of(&pinned(&thief, &[theirs.fingerprint()]))).clone();
     config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(stolen));
     let (mut client, mut server) = connections(
         Arc::new(config),
-        server_config(&theirs, &[ours.fingerprint()]).unwrap(),
+        server_of(&pinned(&theirs, &[ours.fingerprint()])),
     );
     let [_, server_error] = shake(&mut client, &mut server);
     assert!(
@@ -143,7 +162,7 @@ fn a_copied_certificate_without_its_key_is_refused() {
 #[test]
 fn a_client_without_certificate_or_protocol_name_is_refused() {
     let (ours, theirs) = identities();
-    let server = server_config(&theirs, &[ours.fingerprint()]).unwrap();
+    let server = server_of(&pinned(&theirs, &[ours.fingerprint()]));
 
     let provider = Arc::new(aws_lc_rs::default_provider());
     let accepted = Accepted::only(&[theirs.fingerprint()]).unwrap();
@@ -163,7 +182,7 @@ fn a_client_without_certificate_or_protocol_name_is_refused() {
     ));
 
     for (names, refused_by_library) in [(vec![], false), (vec![b"h2".to_vec()], true)] {
-        let mut config = (*client_config(&ours, &[theirs.fingerprint()]).unwrap()).clone();
+        let mut config = (*client_of(&pinned(&ours, &[theirs.fingerprint()]))).clone();
         config.alpn_protocols = names;
         let (mut client, mut end) = connections(Arc::new(config), Arc::clone(&server));
         let [_, error] = shake(&mut client, &mut end);
@@ -182,11 +201,11 @@ fn a_client_without_certificate_or_protocol_name_is_refused() {
 fn nothing_is_trusted_without_a_pin() {
     let (ours, _) = identities();
     assert!(matches!(
-        client_config(&ours, &[]),
+        client_config(&pinned(&ours, &[]), &[], ""),
         Err(HandshakeError::NoPinnedPeer)
     ));
     assert!(matches!(
-        server_config(&ours, &[]),
+        server_config(&pinned(&ours, &[]), &[], ""),
         Err(HandshakeError::NoPinnedPeer)
     ));
 }
@@ -194,10 +213,8 @@ fn nothing_is_trusted_without_a_pin() {
 #[test]
 fn without_pins_strangers_meet_only_if_both_ask_for_it() {
     let (ours, theirs) = identities();
-    let (mut client, mut server) = connections(
-        unpinned_client_config(&ours).unwrap(),
-        unpinned_server_config(&theirs).unwrap(),
-    );
+    let (mut client, mut server) =
+        connections(client_of(&unpinned(&ours)), server_of(&unpinned(&theirs)));
     let [client_error, server_error] = shake(&mut client, &mut server);
     assert!(client_error.is_none() && server_error.is_none());
     assert_eq!(
@@ -211,13 +228,13 @@ fn without_pins_strangers_meet_only_if_both_ask_for_it() {
     for pinned_client in [true, false] {
         let (client, server) = if pinned_client {
             (
-                client_config(&ours, &[theirs.fingerprint()]).unwrap(),
-                unpinned_server_config(&theirs).unwrap(),
+                client_of(&pinned(&ours, &[theirs.fingerprint()])),
+                server_of(&unpinned(&theirs)),
             )
         } else {
             (
-                unpinned_client_config(&ours).unwrap(),
-                server_config(&theirs, &[ours.fingerprint()]).unwrap(),
+                client_of(&unpinned(&ours)),
+                server_of(&pinned(&theirs, &[ours.fingerprint()])),
             )
         };
         let (mut client, mut server) = connections(client, server);
