@@ -26,7 +26,7 @@ use rustls::{
 
 use crate::{
     Fingerprint, HandshakeError, Identity, PROTOCOL, Security, UNPINNED_PROTOCOL,
-    error::PinMismatch,
+    error::PinMismatch, identity::find_message,
 };
 
 /// Makes the configuration of the connecting side, which offers these transports by ALPN. For the
@@ -127,43 +127,52 @@ pub(crate) fn server_name() -> ServerName<'static> {
 }
 
 /// The peer's identity and the negotiated parameters of a completed handshake.
+#[derive(Clone, Debug)]
 pub(crate) struct Established {
-    pub(crate) peer: Fingerprint,
-    pub(crate) cipher: String,
-    /// The transport that ALPN selected.
+    /// Fingerprint of the peer's key. `None` if the peer is not authenticated.
+    pub(crate) peer: Option<Fingerprint>,
+    /// Key agreement and cipher, for display. `None` in plaintext.
+    pub(crate) cipher: Option<String>,
+    /// The transport that both sides use.
     pub(crate) transport: String,
+    /// The message in the peer's certificate, if it has one. In plaintext, `rudp` fills in the
+    /// listener's answer.
+    pub(crate) message: Option<Vec<u8>>,
 }
 
 /// Checks the ALPN name and the certificate of a completed handshake, and returns the negotiated
 /// parameters. `unnamed` is the transport that an ALPN name without a transport denotes.
 pub(crate) fn established(
     connection: &CommonState,
+    pinning: Pinning,
     unnamed: &str,
 ) -> Result<Established, HandshakeError> {
-    let transport = transport_of(connection.alpn_protocol(), PROTOCOL, unnamed)?;
-    let peer = connection
-        .peer_certificates()
-        .and_then(<[_]>::first)
-        .ok_or_else(|| HandshakeError::Tls {
-            detail: "the peer presented no certificate".into(),
-        })
-        .and_then(|certificate| fingerprint(certificate).map_err(|error| explain(&error)))?;
-    Ok(Established {
-        peer,
-        cipher: cipher(connection),
-        transport: transport.into(),
-    })
+    let alpn = connection.alpn_protocol();
+    let certificate = connection.peer_certificates().and_then(<[_]>::first);
+    let cipher = cipher(connection);
+    check(alpn, certificate, cipher, pinning, unnamed)
 }
 
-/// Checks the ALPN name of a completed handshake without pins. Returns the cipher and the
-/// transport.
-pub(crate) fn established_unpinned(
-    connection: &CommonState,
+/// Checks the ALPN name and the certificate like [`established`], for a TLS connection that is not
+/// accessible as [`CommonState`].
+pub(crate) fn check(
+    alpn: Option<&[u8]>,
+    certificate: Option<&CertificateDer<'_>>,
+    cipher: String,
+    pinning: Pinning,
     unnamed: &str,
-) -> Result<(String, String), HandshakeError> {
-    let alpn = connection.alpn_protocol();
-    let transport = transport_of(alpn, UNPINNED_PROTOCOL, unnamed)?;
-    Ok((cipher(connection), transport.into()))
+) -> Result<Established, HandshakeError> {
+    let transport = transport_of(alpn, pinning.protocol(), unnamed)?;
+    let certificate = certificate.ok_or_else(|| HandshakeError::Tls {
+        detail: "the peer presented no certificate".into(),
+    })?;
+    let peer = fingerprint(certificate).map_err(|error| explain(&error))?;
+    Ok(Established {
+        peer: (pinning == Pinning::Pinned).then_some(peer),
+        cipher: Some(cipher),
+        transport: transport.into(),
+        message: find_message(certificate).map(<[u8]>::to_vec),
+    })
 }
 
 /// The last ALPN name that each side offers over TCP. It is selected if the two sides have no
@@ -183,7 +192,7 @@ fn alpn_names(pinning: Pinning, transports: &[&str], unnamed: &str) -> Vec<Vec<u
 }
 
 /// Returns the transport of an ALPN name of this protocol, or `default` if it contains none.
-pub(crate) fn transport_of<'a>(
+fn transport_of<'a>(
     alpn: Option<&'a [u8]>,
     protocol: &str,
     default: &'a str,
@@ -199,7 +208,7 @@ pub(crate) fn transport_of<'a>(
     })
 }
 
-pub(crate) fn cipher(connection: &CommonState) -> String {
+fn cipher(connection: &CommonState) -> String {
     let group = connection.negotiated_key_exchange_group();
     let suite = connection.negotiated_cipher_suite();
     match (group, suite) {
@@ -323,7 +332,7 @@ impl Pins {
     }
 }
 
-pub(crate) fn fingerprint(certificate: &CertificateDer<'_>) -> Result<Fingerprint, rustls::Error> {
+fn fingerprint(certificate: &CertificateDer<'_>) -> Result<Fingerprint, rustls::Error> {
     let parsed = ParsedCertificate::try_from(certificate)?;
     Ok(Fingerprint::of_public_key(
         &parsed.subject_public_key_info(),

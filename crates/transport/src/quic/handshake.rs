@@ -19,10 +19,9 @@ use super::{
     writer::Writer,
 };
 use crate::{
-    Fingerprint, HandshakeError, LinkInfo, LinkTimings, TransportError,
-    identity::find_message,
+    HandshakeError, LinkInfo, LinkTimings, TransportError,
     link::LinkHalves,
-    tls::{self, Pinning},
+    tls::{self, Established, Pinning},
 };
 
 /// The properties of a connection before the handshake.
@@ -74,7 +73,7 @@ pub(super) async fn authenticate(
         peer_address: context.peer.to_string(),
         peer_fingerprint: peer,
         encrypted: true,
-        cipher: Some(cipher),
+        cipher,
         timings: LinkTimings {
             connect: context.connect.unwrap_or_default(),
             handshake: context.started.elapsed(),
@@ -91,43 +90,21 @@ pub(super) async fn authenticate(
     })
 }
 
-struct Established {
-    /// Fingerprint of the peer's key. `None` without pins.
-    peer: Option<Fingerprint>,
-    cipher: String,
-    message: Option<Vec<u8>>,
-    transport: String,
-}
-
-/// Checks the ALPN name and the certificate of a completed handshake, and returns the description
-/// of the link.
-fn established(connection: &Connection, pinning: Pinning) -> Result<Established, TransportError> {
+/// Checks the ALPN name and the certificate of a completed handshake, and returns the negotiated
+/// parameters.
+fn established(connection: &Connection, pinning: Pinning) -> Result<Established, HandshakeError> {
     let data = connection
         .handshake_data()
         .and_then(|data| data.downcast::<HandshakeData>().ok());
     let alpn = data.as_ref().and_then(|data| data.protocol.as_deref());
-    let transport = tls::transport_of(alpn, pinning.protocol(), Quic::NAME)?.to_owned();
     let certificates = connection
         .peer_identity()
         .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok());
-    let first = certificates
-        .as_deref()
-        .and_then(|certificates| certificates.first());
-    let peer = first
-        .ok_or_else(|| {
-            TransportError::Handshake(HandshakeError::Tls {
-                detail: "the peer presented no certificate".into(),
-            })
-        })
-        .and_then(|first| tls::fingerprint(first).map_err(|error| tls::explain(&error).into()))?;
-    let group = data.and_then(|data| data.negotiated_key_exchange_group);
-    Ok(Established {
-        message: first.and_then(find_message).map(<[u8]>::to_vec),
-        peer: (pinning == Pinning::Pinned).then_some(peer),
-        transport,
-        cipher: match group {
-            Some(group) => format!("{group:?} QUIC with TLS 1.3"),
-            None => "QUIC with TLS 1.3".into(),
-        },
-    })
+    let certificate = certificates.as_deref().and_then(|all| all.first());
+    let group = (data.as_ref()).and_then(|data| data.negotiated_key_exchange_group);
+    let cipher = match group {
+        Some(group) => format!("{group:?} QUIC with TLS 1.3"),
+        None => "QUIC with TLS 1.3".into(),
+    };
+    tls::check(alpn, certificate, cipher, pinning, Quic::NAME)
 }

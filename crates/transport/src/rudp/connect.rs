@@ -14,13 +14,13 @@ use super::{
     RudpOptions,
     endpoint::{Endpoint, EndpointHandle},
     halves::{Open, Reader, Writer},
-    handshake::{self, Credentials, Established, Outcome},
+    handshake::{self, Credentials, Outcome},
     link::{Shared, Wait},
     socket::Socket,
 };
 use crate::{
     ConnectError, HandshakeError, LinkInfo, LinkTimings, PathSample, Security, StreamError,
-    TransportError, link::LinkHalves, tcp::address,
+    TransportError, link::LinkHalves, tcp::address, tls::Established,
 };
 
 /// A connection to an authenticated peer.

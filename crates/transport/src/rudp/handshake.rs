@@ -14,9 +14,8 @@ use transpute_rudp::{
 use zeroize::Zeroizing;
 
 use crate::{
-    Fingerprint, HandshakeError, Security, TransportError,
-    identity::find_message,
-    tls::{self, Pinning},
+    HandshakeError, Security, TransportError,
+    tls::{self, Established, Pinning},
 };
 
 /// The alert that an end sends if only one of the two sides encrypts. The number is from the range
@@ -80,19 +79,6 @@ pub(super) fn server(
 ) -> Result<Credentials<ServerConfig>, TransportError> {
     let config = tls::server_config(security, transports, "")?;
     Ok(Credentials::new(config, security, transports, message))
-}
-
-/// The peer's identity and the negotiated parameters of a completed handshake.
-#[derive(Clone, Debug)]
-pub(super) struct Established {
-    /// Fingerprint of the peer's key. `None` if the peer is not authenticated.
-    pub(super) peer: Option<Fingerprint>,
-    /// Key agreement and cipher, for display. `None` in plaintext.
-    pub(super) cipher: Option<String>,
-    /// The transport that both sides use.
-    pub(super) transport: String,
-    /// The listener's message in its certificate, or in its answer in plaintext.
-    pub(super) message: Option<Vec<u8>>,
 }
 
 /// The outcome of a handshake, shared between the handshake and the task that waits for the
@@ -222,24 +208,6 @@ struct Session {
     outcome: Outcome,
 }
 
-impl Session {
-    fn establish(&self) -> Result<Established, TransportError> {
-        let certificate = (self.connection.peer_certificates())
-            .and_then(<[_]>::first)
-            .ok_or_else(|| HandshakeError::Tls {
-                detail: "the peer presented no certificate".into(),
-            })?;
-        let peer = tls::fingerprint(certificate).map_err(|error| tls::explain(&error))?;
-        let alpn = self.connection.alpn_protocol();
-        Ok(Established {
-            peer: (self.pinning == Pinning::Pinned).then_some(peer),
-            cipher: Some(tls::cipher(&self.connection)),
-            transport: tls::transport_of(alpn, self.pinning.protocol(), "")?.to_owned(),
-            message: find_message(certificate).map(<[u8]>::to_vec),
-        })
-    }
-}
-
 impl Tls for Session {
     fn write(&mut self, out: &mut Vec<u8>) -> Option<HandshakeKeys> {
         match self.connection.write_hs(out)? {
@@ -284,7 +252,8 @@ impl Tls for Session {
         let secret = (self.connection)
             .export_keying_material(Zeroizing::new([0; 32]), EXPORTER_LABEL, Some(context))
             .map_err(|_| Alert::INTERNAL_ERROR)?;
-        let established = self.establish().map_err(|_| Alert::INTERNAL_ERROR)?;
+        let established = tls::established(&self.connection, self.pinning, "")
+            .map_err(|_| Alert::INTERNAL_ERROR)?;
         self.outcome.lock().established = Some(established);
         Ok(DataSecret::Exported(secret, cipher))
     }

@@ -11,18 +11,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, Join, ReadBuf};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 use zeroize::Zeroizing;
 
 use super::{read_ahead::ReadAhead, socket::Socket, watchdog};
 use crate::{
-    Fingerprint, HandshakeError, Link, LinkInfo, LinkTimings, PathProbe, Security, TransportError,
-    identity::find_message,
+    HandshakeError, Link, LinkInfo, LinkTimings, PathProbe, Security, TransportError,
     link::{LinkHalves, LinkReader, LinkWriter},
     mismatch,
     preamble::{self, CheckedReader, CheckedWriter, PREAMBLE},
-    tls::{self, NO_COMMON_TRANSPORT, Pinning},
+    tls::{self, Established, NO_COMMON_TRANSPORT, Pinning},
 };
 
 /// The properties of a connection before the handshake.
@@ -91,18 +90,24 @@ pub(crate) struct Names {
 pub(crate) struct Channel<S: Carrier = Socket> {
     stream: Stream<S>,
     socket: S,
-    trust: Trust,
-    /// The transport that ALPN selected; `None` in plaintext.
-    transport: Option<String>,
+    /// The result of the TLS handshake; `None` in plaintext.
+    established: Option<Established>,
     context: Context<S::Address>,
     handshake: Duration,
 }
 
 /// The byte stream of a connection after the handshake.
 enum Stream<S> {
-    Tls(Box<TlsStream<ReadAhead<S>>>),
+    Tls(Box<TlsStream<Buffered<S>>>),
     /// Plaintext halves. On the connecting side, they check the peer's preamble at the first read.
     Plaintext(CheckedReader<S>, CheckedWriter<S, S>),
+}
+
+/// A socket whose reads are buffered. Writes pass through unchanged.
+type Buffered<S> = Join<ReadAhead<S>, S>;
+
+fn buffered<S: Carrier>(socket: &S) -> Buffered<S> {
+    tokio::io::join(ReadAhead::new(socket.clone()), socket.clone())
 }
 
 impl<T> Side<T> {
@@ -145,15 +150,10 @@ impl Connector {
         context: Context<S::Address>,
     ) -> Result<Channel<S>, TransportError> {
         let started = Instant::now();
-        let (stream, trust, transport) = match self {
+        let (stream, established) = match self {
             Self::Tls(connector, names) => {
-                let handshake =
-                    connector.connect(tls::server_name(), ReadAhead::new(socket.clone()));
-                let stream = context
-                    .limit("the TLS handshake", handshake)
-                    .await?
-                    .map_err(|error| socket.explain(error))?;
-                names.check(stream.into(), &context).await?
+                let handshake = connector.connect(tls::server_name(), buffered(&socket));
+                names.establish(handshake, &socket, &context).await?
             }
             Self::Plaintext => {
                 context
@@ -166,20 +166,10 @@ impl Connector {
                     context.timeout,
                     context.peer.to_string(),
                 );
-                (
-                    Stream::Plaintext(reader, writer),
-                    Trust::Nobody { cipher: None },
-                    None,
-                )
+                (Stream::Plaintext(reader, writer), None)
             }
         };
-        Ok(Channel::new(
-            stream,
-            socket,
-            (trust, transport),
-            context,
-            started,
-        ))
+        Ok(Channel::new(stream, socket, established, context, started))
     }
 }
 
@@ -215,14 +205,10 @@ impl Acceptor {
         context: Context<S::Address>,
     ) -> Result<Channel<S>, TransportError> {
         let started = Instant::now();
-        let (stream, trust, transport) = match self {
+        let (stream, established) = match self {
             Self::Tls(acceptor, names) => {
-                let handshake = acceptor.accept(ReadAhead::new(socket.clone()));
-                let stream = context
-                    .limit("the TLS handshake", handshake)
-                    .await?
-                    .map_err(|error| socket.explain(error))?;
-                names.check(stream.into(), &context).await?
+                let handshake = acceptor.accept(buffered(&socket));
+                names.establish(handshake, &socket, &context).await?
             }
             Self::Plaintext => {
                 let exchange = async {
@@ -236,73 +222,33 @@ impl Acceptor {
                     .limit("the peer's plaintext preamble", exchange)
                     .await??;
                 let (reader, writer) = preamble::unchecked(socket.clone(), socket.clone());
-                (
-                    Stream::Plaintext(reader, writer),
-                    Trust::Nobody { cipher: None },
-                    None,
-                )
+                (Stream::Plaintext(reader, writer), None)
             }
         };
-        Ok(Channel::new(
-            stream,
-            socket,
-            (trust, transport),
-            context,
-            started,
-        ))
+        Ok(Channel::new(stream, socket, established, context, started))
     }
 }
 
-/// The peer's identity as established by the handshake.
-enum Trust {
-    Peer {
-        fingerprint: Fingerprint,
-        cipher: String,
-    },
-    Nobody {
-        cipher: Option<String>,
-    },
-}
-
 impl Names {
-    /// Checks the result of a handshake. If the two sides have no common transport, they exchange
-    /// the names of their transports.
-    async fn check<S: Carrier>(
+    /// Waits for a handshake and checks its result. If the two sides have no common transport, they
+    /// exchange the names of their transports.
+    async fn establish<S: Carrier>(
         &self,
-        mut stream: TlsStream<ReadAhead<S>>,
+        handshake: impl Future<Output = io::Result<impl Into<TlsStream<Buffered<S>>>>>,
+        socket: &S,
         context: &Context<S::Address>,
-    ) -> Result<(Stream<S>, Trust, Option<String>), TransportError> {
-        let connection = stream.get_ref().1;
-        let (trust, transport) = match self.pinning {
-            Pinning::Pinned => {
-                let tls::Established {
-                    peer,
-                    cipher,
-                    transport,
-                } = tls::established(connection, super::Tcp::NAME)?;
-                let fingerprint = peer;
-                (
-                    Trust::Peer {
-                        fingerprint,
-                        cipher,
-                    },
-                    transport,
-                )
-            }
-            Pinning::Unpinned => {
-                let (cipher, transport) = tls::established_unpinned(connection, super::Tcp::NAME)?;
-                let cipher = Some(cipher);
-                (Trust::Nobody { cipher }, transport)
-            }
-        };
-        if transport == NO_COMMON_TRANSPORT {
+    ) -> Result<(Stream<S>, Option<Established>), TransportError> {
+        let handshaken = context.limit("the TLS handshake", handshake).await?;
+        let mut stream = handshaken.map_err(|error| socket.explain(error))?.into();
+        let established = tls::established(stream.get_ref().1, self.pinning, super::Tcp::NAME)?;
+        if established.transport == NO_COMMON_TRANSPORT {
             let told = mismatch::tell(&mut stream, &self.ours);
             return Err(context
                 .limit("the peer to name its transport", told)
                 .await?);
         }
-        stream.get_mut().0.start();
-        Ok((Stream::Tls(Box::new(stream)), trust, Some(transport)))
+        stream.get_mut().0.reader_mut().start();
+        Ok((Stream::Tls(Box::new(stream)), Some(established)))
     }
 }
 
@@ -310,7 +256,7 @@ impl<S: Carrier> Channel<S> {
     fn new(
         stream: Stream<S>,
         socket: S,
-        (trust, transport): (Trust, Option<String>),
+        established: Option<Established>,
         context: Context<S::Address>,
         started: Instant,
     ) -> Self {
@@ -318,8 +264,7 @@ impl<S: Carrier> Channel<S> {
         Self {
             stream,
             socket,
-            trust,
-            transport,
+            established,
             context,
             handshake: started.elapsed(),
         }
@@ -331,7 +276,7 @@ impl<S: Carrier> Channel<S> {
 
     /// Returns the transport that both sides agreed on by ALPN; `None` in plaintext.
     pub(crate) fn transport(&self) -> Option<&str> {
-        self.transport.as_deref()
+        Some(&self.established.as_ref()?.transport)
     }
 
     pub(crate) fn context(&self) -> &Context<S::Address> {
@@ -340,20 +285,14 @@ impl<S: Carrier> Channel<S> {
 
     /// Describes the connection as a link of the transport `transport`.
     pub(crate) fn info(&self, transport: &'static str) -> LinkInfo {
-        let (peer_fingerprint, cipher) = match &self.trust {
-            Trust::Peer {
-                fingerprint,
-                cipher,
-            } => (Some(*fingerprint), Some(cipher.clone())),
-            Trust::Nobody { cipher } => (None, cipher.clone()),
-        };
+        let established = self.established.as_ref();
         LinkInfo {
             transport,
             local_address: self.context.local.to_string(),
             peer_address: self.context.peer.to_string(),
-            peer_fingerprint,
-            encrypted: cipher.is_some(),
-            cipher,
+            peer_fingerprint: established.and_then(|it| it.peer),
+            encrypted: established.is_some(),
+            cipher: established.and_then(|it| it.cipher.clone()),
             timings: LinkTimings {
                 connect: self.context.connect,
                 handshake: self.handshake,
@@ -385,16 +324,12 @@ impl<S: Carrier> Channel<S> {
 
     /// Returns the message in the peer's certificate, if it has one.
     pub(crate) fn message(&self) -> Option<&[u8]> {
-        let Stream::Tls(stream) = &self.stream else {
-            return None;
-        };
-        let (_, connection) = stream.get_ref();
-        find_message(connection.peer_certificates()?.first()?)
+        self.established.as_ref()?.message.as_deref()
     }
 
     /// Returns whether the connection is encrypted.
     pub(crate) fn is_encrypted(&self) -> bool {
-        matches!(self.stream, Stream::Tls(_))
+        self.established.is_some()
     }
 
     /// Converts the connection to a link of the transport of this name.

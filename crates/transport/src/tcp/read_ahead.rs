@@ -7,13 +7,13 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 
 /// Size of one read in bytes. It holds several TLS records of up to 16 KiB each.
 const CAPACITY: usize = 128 << 10;
 
-/// A stream that serves small reads from a larger buffer. The TLS library reads only 4 KiB at a
-/// time. Writes pass through unchanged.
+/// A reader that serves small reads from a larger buffer. The TLS library reads only 4 KiB at a
+/// time.
 pub(crate) struct ReadAhead<S> {
     inner: S,
     /// The read buffer. Empty until [`start`](Self::start) is called.
@@ -23,7 +23,7 @@ pub(crate) struct ReadAhead<S> {
 }
 
 impl<S> ReadAhead<S> {
-    /// Wraps a stream without a buffer, so that an unauthenticated peer costs no memory for one.
+    /// Wraps a reader without a buffer, so that an unauthenticated peer costs no memory for one.
     pub(crate) fn new(inner: S) -> Self {
         Self {
             inner,
@@ -64,36 +64,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for ReadAhead<S> {
         buf.put_slice(&buffer[waiting.start..end]);
         waiting.start = end;
         Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for ReadAhead<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 }
 

@@ -91,12 +91,15 @@ fn pinned_peers_meet_with_a_post_quantum_key_agreement() {
     );
     let [client_error, server_error] = shake(&mut client, &mut server);
     assert!(client_error.is_none() && server_error.is_none());
-    let seen = established(&client, "tcp").unwrap();
-    assert_eq!(seen.peer, theirs.fingerprint());
-    assert_eq!(seen.cipher, "X25519MLKEM768 TLS13_AES_256_GCM_SHA384");
+    let seen = established(&client, Pinning::Pinned, "tcp").unwrap();
+    assert_eq!(seen.peer.unwrap(), theirs.fingerprint());
     assert_eq!(
-        established(&server, "tcp").unwrap().peer,
-        ours.fingerprint()
+        seen.cipher.unwrap(),
+        "X25519MLKEM768 TLS13_AES_256_GCM_SHA384"
+    );
+    assert_eq!(
+        established(&server, Pinning::Pinned, "tcp").unwrap().peer,
+        Some(ours.fingerprint())
     );
 }
 
@@ -191,7 +194,7 @@ fn a_client_without_certificate_or_protocol_name_is_refused() {
                 assert!(refused_by_library);
                 explain(&error)
             }
-            None => established(&end, "tcp").err().unwrap(),
+            None => established(&end, Pinning::Pinned, "tcp").err().unwrap(),
         };
         assert!(matches!(error, HandshakeError::NotTranspute { .. }));
     }
@@ -217,12 +220,16 @@ fn without_pins_strangers_meet_only_if_both_ask_for_it() {
         connections(client_of(&unpinned(&ours)), server_of(&unpinned(&theirs)));
     let [client_error, server_error] = shake(&mut client, &mut server);
     assert!(client_error.is_none() && server_error.is_none());
+    let seen = established(&client, Pinning::Unpinned, "tcp").unwrap();
     assert_eq!(
-        established_unpinned(&client, "tcp").unwrap().0,
+        seen.cipher.unwrap(),
         "X25519MLKEM768 TLS13_AES_256_GCM_SHA384"
     );
     // A link without pins is never reported as a link to a pinned peer.
-    assert!(established(&client, "tcp").is_err() && established(&server, "tcp").is_err());
+    assert_eq!(seen.peer, None);
+    for end in [&client, &server] {
+        assert!(established(end, Pinning::Pinned, "tcp").is_err());
+    }
 
     // Each side has the other's key pinned, and still rejects a peer that pins nothing.
     for pinned_client in [true, false] {
