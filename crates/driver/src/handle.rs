@@ -78,38 +78,11 @@ impl ConnectionHandle {
         }
     }
 
-    /// Starts a run in which this side garbles `program`. The run starts immediately, not when the
-    /// future is first polled.
+    /// Starts a run in which this side garbles or evaluates `program`. The run starts immediately,
+    /// not when the future is first polled.
     ///
     /// # Cancel safety
     /// Dropping the future cancels this run. Other runs of the connection continue.
-    pub fn garble(
-        &self,
-        program: Arc<Program>,
-        split: InputSplit,
-        config: Config,
-        inputs: Box<dyn Inputs>,
-    ) -> Running {
-        self.run(Role::Garbler, program, split, config, inputs)
-    }
-
-    /// Starts a run in which this side evaluates `program`. The run starts immediately, not when
-    /// the future is first polled.
-    ///
-    /// # Cancel safety
-    /// Dropping the future cancels this run. Other runs of the connection continue.
-    pub fn evaluate(
-        &self,
-        program: Arc<Program>,
-        split: InputSplit,
-        config: Config,
-        inputs: Box<dyn Inputs>,
-    ) -> Running {
-        self.run(Role::Evaluator, program, split, config, inputs)
-    }
-
-    /// Starts a run of `program` in the given role, like [`garble`](Self::garble) or
-    /// [`evaluate`](Self::evaluate).
     pub fn run(
         &self,
         role: Role,

@@ -25,7 +25,7 @@
 //! use tokio::io::{DuplexStream, duplex, split};
 //! use transpute_circuit::{Bits, Builder, InputSplit, Program, UInt};
 //! use transpute_driver::{DriverOptions, drive};
-//! use transpute_session::{Config, SessionConnection, ConnectionConfig};
+//! use transpute_session::{Config, ConnectionConfig, Role, SessionConnection};
 //! use transpute_transport::{Link, LinkInfo, LinkTimings};
 //!
 //! fn link(stream: DuplexStream) -> Link {
@@ -58,8 +58,8 @@
 //! let (evaluator, _other_end) = drive(connection(), link(right), DriverOptions::default());
 //!
 //! let (garbled, evaluated) = tokio::join!(
-//!     garbler.garble(program.clone(), split.clone(), Config::default(), inputs(2)),
-//!     evaluator.evaluate(program, split, Config::default(), inputs(40)),
+//!     garbler.run(Role::Garbler, program.clone(), split.clone(), Config::default(), inputs(2)),
+//!     evaluator.run(Role::Evaluator, program, split, Config::default(), inputs(40)),
 //! );
 //! garbled?;
 //! assert_eq!(evaluated?.outputs, [Bits::from_u128(42, 8)]);

@@ -5,7 +5,9 @@ mod adder;
 use std::sync::Arc;
 
 use adder::{adder, number};
-use transpute::{Builder, Connection, Identity, InputSplit, OutputPolicy, Party, Program, UInt};
+use transpute::{
+    Builder, Connection, Identity, InputSplit, OutputPolicy, Party, Program, Role, UInt,
+};
 
 /// Connects a garbler and an evaluator that authenticate each other.
 async fn connect(transport: &str) -> (Connection, Connection) {
@@ -54,13 +56,15 @@ async fn runs_pass_over_encrypted_links_in_both_roles() {
         let program = Arc::new(Program::compile(&circuit));
         let split = InputSplit::first_to_garbler(program.input_widths());
         let (ours, theirs) = tokio::join!(
-            garbler.handle().evaluate(
+            garbler.handle().run(
+                Role::Evaluator,
                 program.clone(),
                 split.clone(),
                 Default::default(),
                 Box::new(vec![number(7)])
             ),
-            evaluator.handle().garble(
+            evaluator.handle().run(
+                Role::Garbler,
                 program.clone(),
                 split,
                 Default::default(),
@@ -87,8 +91,20 @@ async fn a_hundred_runs_are_under_way_at_once() {
         let bits = || Box::new(vec![number(value)]);
         runs.push((
             value,
-            ours.garble(program.clone(), split.clone(), config.clone(), bits()),
-            theirs.evaluate(program.clone(), split.clone(), config.clone(), bits()),
+            ours.run(
+                Role::Garbler,
+                program.clone(),
+                split.clone(),
+                config.clone(),
+                bits(),
+            ),
+            theirs.run(
+                Role::Evaluator,
+                program.clone(),
+                split.clone(),
+                config.clone(),
+                bits(),
+            ),
         ));
     }
     for (value, ours, theirs) in runs {

@@ -384,7 +384,8 @@ async fn pinned_peers_are_served_in_both_roles_over_any_transport() {
                 ..transpute::Config::default()
             };
             let inputs = Box::new(Repeat(number(6)));
-            let running = (connection.handle()).evaluate(program, split, config, inputs);
+            let running =
+                (connection.handle()).run(Role::Evaluator, program, split, config, inputs);
             assert_eq!(running.await.unwrap().outputs, [number(OURS + 6)]);
             connection.close().await.unwrap();
         }
