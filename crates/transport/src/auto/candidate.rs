@@ -23,6 +23,7 @@ use super::{
 use crate::{
     BindError, HandshakeError, Link, PathSample, TransportError,
     link::{LinkHalves, LinkReader, LinkWriter},
+    listening::PortListener,
     rudp::UdpPort,
     security::Security,
 };
@@ -42,7 +43,7 @@ pub(crate) trait Candidate: Send + Sync {
     async fn open(&self, target: Target, updates: &Updates) -> Result<(), TransportError>;
 
     /// Starts to listen for such connections.
-    async fn listen(&self, place: Place) -> Result<Box<dyn PortListener>, TransportError>;
+    async fn listen(&self, place: Place) -> Result<CandidateListener, TransportError>;
 
     /// Asks a listener that does not accept the transport `ours` which transport it uses, and
     /// returns an error that names it. Returns `None` if this kind of connection cannot find out.
@@ -279,15 +280,7 @@ impl Place {
 pub(crate) type AcceptResult = Option<Accepted>;
 
 /// The listening end of a candidate.
-#[async_trait]
-pub(crate) trait PortListener: Send {
-    /// Returns the address to which connectors connect.
-    fn local_address(&self) -> String;
-
-    /// Waits for the next link. Returns `None` when an authenticated connection ends without being
-    /// chosen. Cancel-safe.
-    async fn next(&mut self) -> Result<AcceptResult, TransportError>;
-}
+pub(crate) type CandidateListener = Box<dyn PortListener<AcceptResult>>;
 
 /// Waits for the peer's choice on a connection that supports only `transport`. Returns the link, or
 /// `None` if the peer closes the connection first. Does not wait if the ALPN result `agreed`

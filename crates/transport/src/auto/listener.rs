@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use super::{
     Accepted, Offer,
-    candidate::{Place, Port, PortListener},
+    candidate::{CandidateListener, Place, Port},
     table::{self, Entry},
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 /// while a new link of `tcp-striped` lacks connections, it accepts them for the time of a
 /// handshake. It runs a bounded number of handshakes, and drops unknown peers and garbage.
 pub struct AutoListener {
-    listeners: Vec<Box<dyn PortListener>>,
+    listeners: Vec<CandidateListener>,
     local: String,
     /// Declared last, so that the UDP port is released after all listeners that use it.
     _udp: Option<UdpPort>,
@@ -156,7 +156,7 @@ async fn bind_own_ports(
     security: &Security,
     entries: &[Entry],
     offer: &mut Offer,
-) -> Vec<Box<dyn PortListener>> {
+) -> Vec<CandidateListener> {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     let place = Place {
         address: format!("{host}:0"),

@@ -9,13 +9,13 @@ use tokio::task::JoinSet;
 use super::{
     NAME,
     candidate::{
-        self, AcceptResult, Candidate, Established, Place, Port, PortListener, Target, Updates,
+        self, AcceptResult, Candidate, CandidateListener, Established, Place, Port, Target, Updates,
     },
     pick::Accepted,
 };
 use crate::{
     HandshakeError, Link, LinkReader, LinkStats, LinkWriter, Listener, PathProbe, PathSample,
-    Transport, TransportError, link::LinkHalves, security::Security,
+    Transport, TransportError, link::LinkHalves, listening::PortListener, security::Security,
 };
 
 /// Maximum number of accepted links whose peers have not chosen yet. Same as the handshake limit of
@@ -48,7 +48,7 @@ impl Candidate for OwnPort {
         Ok(())
     }
 
-    async fn listen(&self, place: Place) -> Result<Box<dyn PortListener>, TransportError> {
+    async fn listen(&self, place: Place) -> Result<CandidateListener, TransportError> {
         let listener = self.0.listen(&place.address, &place.security).await?;
         Ok(Box::new(OwnPortListener {
             name: self.0.name(),
@@ -70,7 +70,7 @@ struct OwnPortListener {
 }
 
 #[async_trait]
-impl PortListener for OwnPortListener {
+impl PortListener<AcceptResult> for OwnPortListener {
     fn local_address(&self) -> String {
         self.listener.local_address()
     }

@@ -14,9 +14,9 @@ use super::{
 use crate::{
     HandshakeError, TransportError,
     auto::{
-        Accepted, NAME,
+        NAME,
         candidate::{
-            AcceptResult, Candidate, Established, Place, Port, PortListener, Target, Updates,
+            AcceptResult, Candidate, CandidateListener, Established, Place, Port, Target, Updates,
             offer, picked,
         },
     },
@@ -46,7 +46,7 @@ impl Candidate for Quic {
         Ok(())
     }
 
-    async fn listen(&self, place: Place) -> Result<Box<dyn PortListener>, TransportError> {
+    async fn listen(&self, place: Place) -> Result<CandidateListener, TransportError> {
         let udp = place.udp()?;
         let (port, foreign) = (udp.handle(), udp.foreign());
         let listener = QuicListener::beside(Racing, port, foreign, &place.security, self.options)?;
@@ -81,7 +81,7 @@ impl Candidate for Quic {
 struct Racing;
 
 impl ConnectionHandler for Racing {
-    type Handled = Accepted;
+    type Handled = AcceptResult;
 
     const TRANSPORTS: &'static [&'static str] = &[NAME, Quic::NAME];
 
@@ -89,18 +89,8 @@ impl ConnectionHandler for Racing {
         self,
         connection: Authenticated,
         timeout: Duration,
-    ) -> Result<Option<Accepted>, TransportError> {
-        picked(connection.bare, Quic::NAME, &connection.transport, timeout).await
-    }
-}
-
-#[async_trait]
-impl PortListener for QuicListener<Racing> {
-    fn local_address(&self) -> String {
-        self.reachable()
-    }
-
-    async fn next(&mut self) -> Result<AcceptResult, TransportError> {
-        Self::next(self).await.map(Some)
+    ) -> Result<Option<AcceptResult>, TransportError> {
+        let picked = picked(connection.bare, Quic::NAME, &connection.transport, timeout).await?;
+        Ok(picked.map(Some))
     }
 }

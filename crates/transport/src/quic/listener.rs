@@ -31,8 +31,9 @@ use super::{
 #[cfg(unix)]
 use crate::rudp::{EndpointHandle, ForeignQueue};
 use crate::{
-    BindError, HandshakeError, Link, Listener, Security, TransportError,
+    BindError, HandshakeError, Link, Security, TransportError,
     handshakes::{Handshakes, wait_until},
+    listening::PortListener,
     tcp::address,
     throttle::{self, Throttle},
     tls::{NO_COMMON_TRANSPORT, Pinning},
@@ -184,11 +185,6 @@ impl<H: ConnectionHandler> QuicListener<H> {
         }
     }
 
-    /// Returns the address at which another party on this machine can reach the listener.
-    pub(super) fn reachable(&self) -> String {
-        address::reachable(self.local).to_string()
-    }
-
     fn begin(&mut self, incoming: Incoming) {
         let crowded = self.handshakes.len() >= self.options.max_handshakes.div_ceil(2);
         let peer = canonical(incoming.remote_address());
@@ -280,9 +276,13 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-impl<H: ConnectionHandler> QuicListener<H> {
-    /// Waits for the next connection for which the handler returns a result. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Result<H::Handled, TransportError> {
+#[async_trait]
+impl<H: ConnectionHandler> PortListener<H::Handled> for QuicListener<H> {
+    fn local_address(&self) -> String {
+        address::reachable(self.local).to_string()
+    }
+
+    async fn next(&mut self) -> Result<H::Handled, TransportError> {
         loop {
             // Further peers wait in the queue of the endpoint.
             let full = self.handshakes.full_until();
@@ -304,17 +304,6 @@ impl<H: ConnectionHandler> QuicListener<H> {
                 },
             }
         }
-    }
-}
-
-#[async_trait]
-impl Listener for QuicListener<Plain> {
-    fn local_address(&self) -> String {
-        self.reachable()
-    }
-
-    async fn accept(&mut self) -> Result<Link, TransportError> {
-        self.next().await
     }
 }
 

@@ -106,7 +106,8 @@ use self::{
 };
 use crate::{
     ConnectError, FirstFlight, HandshakeError, Link, Listener, Profile, Security, Settings,
-    StreamError, Throughput, Transport, TransportError, diagnosis, tcp::address, tls::Pinning,
+    StreamError, Throughput, Transport, TransportError, diagnosis, listening::LinkListener,
+    tcp::address, tls::Pinning,
 };
 
 /// The QUIC transport, named `quic`.
@@ -236,7 +237,7 @@ impl Transport for Quic {
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError> {
         let listener = QuicListener::bind(Plain, address, security, self.options).await?;
-        Ok(Box::new(listener))
+        Ok(Box::new(LinkListener(listener)))
     }
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {

@@ -13,9 +13,9 @@ use super::{
 use crate::{
     HandshakeError, TransportError,
     auto::{
-        Accepted, NAME,
+        NAME,
         candidate::{
-            AcceptResult, Candidate, Established, Place, Port, PortListener, Target, Updates,
+            AcceptResult, Candidate, CandidateListener, Established, Place, Port, Target, Updates,
             offer, picked,
         },
     },
@@ -48,7 +48,7 @@ impl Candidate for Rudp {
         Ok(())
     }
 
-    async fn listen(&self, place: Place) -> Result<Box<dyn PortListener>, TransportError> {
+    async fn listen(&self, place: Place) -> Result<CandidateListener, TransportError> {
         let (handle, message) = (place.udp()?.handle(), place.offer.encode());
         let listener =
             RudpListener::beside(Racing, handle, &place.security, &message, self.options)?;
@@ -73,7 +73,7 @@ impl Candidate for Rudp {
 struct Racing;
 
 impl ConnectionHandler for Racing {
-    type Handled = Accepted;
+    type Handled = AcceptResult;
 
     const TRANSPORTS: &'static [&'static str] = &[NAME, Rudp::NAME];
     const NAME: &'static str = Rudp::NAME;
@@ -82,18 +82,8 @@ impl ConnectionHandler for Racing {
         self,
         connection: Authenticated,
         timeout: Duration,
-    ) -> Result<Option<Accepted>, TransportError> {
-        picked(connection.bare, Rudp::NAME, &connection.transport, timeout).await
-    }
-}
-
-#[async_trait]
-impl PortListener for RudpListener<Racing> {
-    fn local_address(&self) -> String {
-        self.reachable()
-    }
-
-    async fn next(&mut self) -> Result<AcceptResult, TransportError> {
-        Self::next(self).await.map(Some)
+    ) -> Result<Option<AcceptResult>, TransportError> {
+        let picked = picked(connection.bare, Rudp::NAME, &connection.transport, timeout).await?;
+        Ok(picked.map(Some))
     }
 }

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     BindError, HandshakeError, Link, Listener, Rudp, Security, TransportError, Udp,
     handshakes::Handshakes,
+    listening::{LinkListener, PortListener},
     mismatch,
     tcp::address,
     throttle::{self, Throttle},
@@ -135,7 +136,7 @@ impl<H: ConnectionHandler<Handled = Link>> RudpListener<H> {
         let handle = Arc::clone(listening.handle());
         let mut listener = Self::beside(handler, handle, security, &[], options)?;
         listener._listening = Some(listening);
-        Ok(Box::new(listener))
+        Ok(Box::new(LinkListener(listener)))
     }
 }
 
@@ -169,33 +170,6 @@ impl<H: ConnectionHandler> RudpListener<H> {
             log: Throttle::new(),
             _listening: None,
         })
-    }
-
-    /// Waits for the next connection for which the handler returns a result. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Result<H::Handled, TransportError> {
-        loop {
-            // Every branch is cancel-safe, and nothing is awaited outside of them.
-            tokio::select! {
-                biased;
-                Some(outcome) = self.handshakes.next() => {
-                    if let Some(handled) = self.finished(outcome) {
-                        return Ok(handled);
-                    }
-                }
-                incoming = self.incoming.recv() => match incoming {
-                    Some(incoming) => self.begin(incoming),
-                    None => return Err(TransportError::Bind(BindError::Accept {
-                        address: self.local.to_string(),
-                        source: io::Error::new(io::ErrorKind::NotConnected, "the UDP socket broke"),
-                    })),
-                },
-            }
-        }
-    }
-
-    /// Returns the address at which another party on this machine can reach the listener.
-    pub(super) fn reachable(&self) -> String {
-        address::reachable(self.local).to_string()
     }
 
     fn begin(&mut self, incoming: Incoming) {
@@ -241,13 +215,30 @@ async fn establish<H: ConnectionHandler>(
 }
 
 #[async_trait]
-impl<H: ConnectionHandler<Handled = Link>> Listener for RudpListener<H> {
+impl<H: ConnectionHandler> PortListener<H::Handled> for RudpListener<H> {
     fn local_address(&self) -> String {
-        self.reachable()
+        address::reachable(self.local).to_string()
     }
 
-    async fn accept(&mut self) -> Result<Link, TransportError> {
-        self.next().await
+    async fn next(&mut self) -> Result<H::Handled, TransportError> {
+        loop {
+            // Every branch is cancel-safe, and nothing is awaited outside of them.
+            tokio::select! {
+                biased;
+                Some(outcome) = self.handshakes.next() => {
+                    if let Some(handled) = self.finished(outcome) {
+                        return Ok(handled);
+                    }
+                }
+                incoming = self.incoming.recv() => match incoming {
+                    Some(incoming) => self.begin(incoming),
+                    None => return Err(TransportError::Bind(BindError::Accept {
+                        address: self.local.to_string(),
+                        source: io::Error::new(io::ErrorKind::NotConnected, "the UDP socket broke"),
+                    })),
+                },
+            }
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     auto::{
         Accepted, NAME, Offer, Pick,
         candidate::{
-            AcceptResult, Candidate, Connection, Place, Port, PortListener, Target, Updates,
+            AcceptResult, Candidate, CandidateListener, Connection, Place, Port, Target, Updates,
         },
         message::{self, Answered, JoinFormat, Message},
     },
@@ -44,7 +44,7 @@ impl Candidate for TcpStriped {
         Ok(())
     }
 
-    async fn listen(&self, place: Place) -> Result<Box<dyn PortListener>, TransportError> {
+    async fn listen(&self, place: Place) -> Result<CandidateListener, TransportError> {
         let options = self.options.tcp;
         let groups = Groups::new(self.clone(), options.handshake_timeout);
         let handler = Handler {
@@ -200,29 +200,19 @@ impl Handler {
 }
 
 impl ConnectionHandler for Handler {
-    /// `None` if the connection has joined an existing link, or has ended during the handshake.
-    type Handled = Option<AcceptResult>;
+    type Handled = AcceptResult;
 
     const UNSENT_LIMIT: u32 = UNSENT_LIMIT;
 
+    /// Returns `None` if the connection has joined an existing link, or has ended during the
+    /// handshake.
     async fn handle_connection(
         self,
         socket: Socket,
         context: Context,
-    ) -> Result<Self::Handled, TransportError> {
+    ) -> Result<Option<AcceptResult>, TransportError> {
         candidate::authenticate_and_handle(&self.acceptor, socket, context, |it| self.handle(it))
             .await
-    }
-}
-
-#[async_trait]
-impl PortListener for GrowingPort<Handler, AcceptResult> {
-    fn local_address(&self) -> String {
-        Self::local_address(self)
-    }
-
-    async fn next(&mut self) -> Result<AcceptResult, TransportError> {
-        Self::next(self).await
     }
 }
 

@@ -6,11 +6,13 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use async_trait::async_trait;
 use tokio::sync::Mutex;
 
 use super::groups::Groups;
 use crate::{
     TransportError,
+    listening::PortListener,
     tcp::{ConnectionHandler, Port},
 };
 
@@ -20,24 +22,20 @@ const MAX_READY: usize = 16;
 
 /// A port whose links can grow. The handler returns `None` for a connection that is not a new link,
 /// such as a further stripe.
-pub(crate) struct GrowingPort<G: ConnectionHandler<Handled = Option<V>>, V> {
-    core: Arc<Mutex<Core<G, V>>>,
+pub(crate) struct GrowingPort<G: ConnectionHandler> {
+    core: Arc<Mutex<Core<G>>>,
     local: String,
 }
 
-struct Core<G: ConnectionHandler<Handled = Option<V>>, V> {
+struct Core<G: ConnectionHandler> {
     port: Port<G>,
     groups: Groups,
-    ready: VecDeque<Result<V, TransportError>>,
+    ready: VecDeque<Result<G::Handled, TransportError>>,
     /// True while a task accepts connections in the background.
     has_task: bool,
 }
 
-impl<G, V> GrowingPort<G, V>
-where
-    G: ConnectionHandler<Handled = Option<V>>,
-    V: Send + 'static,
-{
+impl<G: ConnectionHandler> GrowingPort<G> {
     pub(crate) fn new(port: Port<G>, groups: Groups) -> Self {
         Self {
             local: port.local_address(),
@@ -49,19 +47,21 @@ where
             })),
         }
     }
+}
 
-    pub(crate) fn local_address(&self) -> String {
+#[async_trait]
+impl<G: ConnectionHandler> PortListener<G::Handled> for GrowingPort<G> {
+    fn local_address(&self) -> String {
         self.local.clone()
     }
 
-    /// Waits for the next link. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Result<V, TransportError> {
+    async fn next(&mut self) -> Result<G::Handled, TransportError> {
         let mut core = self.core.lock().await;
         let next = loop {
             if let Some(ready) = core.ready.pop_front() {
                 break ready;
             }
-            let accepted = core.port.next().await;
+            let accepted = core.port.next_handled().await;
             core.ready.extend(accepted.transpose());
         };
         if core.groups.is_growing() && !core.has_task {
@@ -74,9 +74,7 @@ where
 
 /// Accepts connections in the background while a link can grow. It releases the lock after each
 /// connection, so that [`GrowingPort::next`] can accept connections instead.
-async fn accept_further<G: ConnectionHandler<Handled = Option<V>>, V>(
-    shared: Arc<Mutex<Core<G, V>>>,
-) {
+async fn accept_further<G: ConnectionHandler>(shared: Arc<Mutex<Core<G>>>) {
     loop {
         let mut guard = shared.lock().await;
         let core = &mut *guard;
@@ -85,7 +83,7 @@ async fn accept_further<G: ConnectionHandler<Handled = Option<V>>, V>(
             core.ready.clear();
         }
         let accepted = tokio::select! {
-            accepted = core.port.next() => accepted,
+            accepted = core.port.next_handled() => accepted,
             () = core.groups.complete() => Ok(None),
         };
         let has_failed = accepted.is_err();

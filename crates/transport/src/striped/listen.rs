@@ -1,24 +1,21 @@
 //! The listening end of the transport.
 
-use async_trait::async_trait;
-
 use super::{TcpStriped, UNSENT_LIMIT, groups::Groups, growing_port::GrowingPort, join::Join};
 use crate::{
     Link, Listener, TransportError,
+    listening::LinkListener,
     tcp::{Acceptor, ConnectionHandler, Context, Port, Socket},
 };
 
 /// Authenticates a connection and adds it to its link.
 #[derive(Clone)]
-pub(super) struct StripeHandler {
+struct StripeHandler {
     acceptor: Acceptor,
     groups: Groups,
 }
 
-pub(super) struct StripedListener(GrowingPort<StripeHandler, Link>);
-
 impl ConnectionHandler for StripeHandler {
-    type Handled = Option<Link>;
+    type Handled = Link;
 
     const UNSENT_LIMIT: u32 = UNSENT_LIMIT;
 
@@ -42,30 +39,18 @@ impl ConnectionHandler for StripeHandler {
     }
 }
 
-impl StripedListener {
-    pub(super) async fn bind(
-        address: &str,
-        acceptor: Acceptor,
-        transport: TcpStriped,
-    ) -> Result<Self, TransportError> {
-        let options = transport.options.tcp;
-        let groups = Groups::new(transport, options.handshake_timeout);
-        let handler = StripeHandler {
-            acceptor,
-            groups: groups.clone(),
-        };
-        let port = Port::bind(address, handler, options).await?;
-        Ok(Self(GrowingPort::new(port, groups)))
-    }
-}
-
-#[async_trait]
-impl Listener for StripedListener {
-    fn local_address(&self) -> String {
-        self.0.local_address()
-    }
-
-    async fn accept(&mut self) -> Result<Link, TransportError> {
-        self.0.next().await
-    }
+/// Starts to listen.
+pub(super) async fn listen(
+    address: &str,
+    acceptor: Acceptor,
+    transport: TcpStriped,
+) -> Result<Box<dyn Listener>, TransportError> {
+    let options = transport.options.tcp;
+    let groups = Groups::new(transport, options.handshake_timeout);
+    let handler = StripeHandler {
+        acceptor,
+        groups: groups.clone(),
+    };
+    let port = Port::bind(address, handler, options).await?;
+    Ok(Box::new(LinkListener(GrowingPort::new(port, groups))))
 }

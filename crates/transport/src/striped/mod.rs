@@ -40,7 +40,6 @@ use async_trait::async_trait;
 use self::{
     growth::Growth,
     join::MAX_STRIPES,
-    listen::StripedListener,
     open::{announce, open},
     probe::StripedProbe,
     receive::StripedReader,
@@ -189,9 +188,7 @@ impl Transport for TcpStriped {
         security: &Security,
     ) -> Result<Box<dyn Listener>, TransportError> {
         let acceptor = Acceptor::new(security, &[Self::NAME], Self::NAME)?;
-        Ok(Box::new(
-            StripedListener::bind(address, acceptor, self.clone()).await?,
-        ))
+        listen::listen(address, acceptor, self.clone()).await
     }
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {

@@ -15,7 +15,7 @@ use crate::{
     auto::{
         Accepted, NAME, Offer, Pick,
         candidate::{
-            self, AcceptResult, Candidate, Connection, Established, Place, Port, PortListener,
+            self, AcceptResult, Candidate, CandidateListener, Connection, Established, Place, Port,
             Target, Updates,
         },
         message::{self, JoinFormat, Message},
@@ -39,7 +39,7 @@ impl Candidate for Tcp {
         Ok(())
     }
 
-    async fn listen(&self, place: Place) -> Result<Box<dyn PortListener>, TransportError> {
+    async fn listen(&self, place: Place) -> Result<CandidateListener, TransportError> {
         let handler = Handler {
             acceptor: acceptor(&place, &[Self::NAME])?,
             offer: Arc::clone(&place.offer),
@@ -245,7 +245,7 @@ impl Handler {
 }
 
 impl ConnectionHandler for Handler {
-    type Handled = Option<AcceptResult>;
+    type Handled = AcceptResult;
 
     const UNSENT_LIMIT: u32 = UNSENT_LIMIT;
 
@@ -253,22 +253,7 @@ impl ConnectionHandler for Handler {
         self,
         socket: Socket,
         context: Context,
-    ) -> Result<Self::Handled, TransportError> {
+    ) -> Result<Option<AcceptResult>, TransportError> {
         authenticate_and_handle(&self.acceptor, socket, context, |it| self.handle(it)).await
-    }
-}
-
-#[async_trait]
-impl PortListener for TcpPort<Handler> {
-    fn local_address(&self) -> String {
-        Self::local_address(self)
-    }
-
-    async fn next(&mut self) -> Result<AcceptResult, TransportError> {
-        loop {
-            if let Some(visit) = Self::next(self).await? {
-                return Ok(visit);
-            }
-        }
     }
 }

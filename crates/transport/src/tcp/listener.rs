@@ -20,8 +20,9 @@ use super::{
     socket::Socket,
 };
 use crate::{
-    BindError, Link, Listener, TransportError,
+    BindError, Link, TransportError,
     handshakes::{Handshakes, wait_until},
+    listening::PortListener,
     throttle::{self, Throttle},
 };
 
@@ -33,12 +34,13 @@ pub(crate) trait ConnectionHandler: Clone + Send + 'static {
     /// Maximum number of unsent bytes that the kernel holds for each connection.
     const UNSENT_LIMIT: u32;
 
-    /// Authenticates a connecting peer, and returns the result.
+    /// Authenticates a connecting peer, and returns the result. Returns `None` if the listener should
+    /// ignore the connection and continue.
     fn handle_connection(
         self,
         socket: Socket,
         context: Context,
-    ) -> impl Future<Output = Result<Self::Handled, TransportError>> + Send;
+    ) -> impl Future<Output = Result<Option<Self::Handled>, TransportError>> + Send;
 }
 
 /// A listening TCP port, with its handshakes.
@@ -54,7 +56,7 @@ pub(crate) struct Port<G: ConnectionHandler> {
 
 struct Outcome<T> {
     peer: SocketAddr,
-    result: Result<T, TransportError>,
+    result: Result<Option<T>, TransportError>,
 }
 
 /// Time without accepting, after the system had no descriptor or no memory for another connection.
@@ -69,8 +71,9 @@ impl ConnectionHandler for Acceptor {
         self,
         socket: Socket,
         context: Context,
-    ) -> Result<Link, TransportError> {
-        Ok(self.authenticate(socket, context).await?.into_link())
+    ) -> Result<Option<Link>, TransportError> {
+        let channel = self.authenticate(socket, context).await?;
+        Ok(Some(channel.into_link()))
     }
 }
 
@@ -114,7 +117,7 @@ impl<G: ConnectionHandler> Port<G> {
         });
     }
 
-    fn finished(&mut self, outcome: Outcome<G::Handled>) -> Option<G::Handled> {
+    fn finished(&mut self, outcome: Outcome<G::Handled>) -> Option<Option<G::Handled>> {
         let Outcome { peer, result } = outcome;
         match result {
             Ok(guest) => {
@@ -147,13 +150,9 @@ impl<G: ConnectionHandler> Port<G> {
 }
 
 impl<G: ConnectionHandler> Port<G> {
-    /// Returns the address at which another party on this machine can connect.
-    pub(crate) fn local_address(&self) -> String {
-        address::reachable(self.local).to_string()
-    }
-
-    /// Waits for the next authenticated connection. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Result<G::Handled, TransportError> {
+    /// Waits for the next connection that the handler has handled. Returns its result, or `None` if
+    /// the handler returns none. Cancel-safe.
+    pub(crate) async fn next_handled(&mut self) -> Result<Option<G::Handled>, TransportError> {
         loop {
             // Further peers wait in the queue of the system.
             let full = self.handshakes.full_until();
@@ -177,13 +176,17 @@ impl<G: ConnectionHandler> Port<G> {
 }
 
 #[async_trait]
-impl Listener for Port<Acceptor> {
+impl<G: ConnectionHandler> PortListener<G::Handled> for Port<G> {
     fn local_address(&self) -> String {
-        Self::local_address(self)
+        address::reachable(self.local).to_string()
     }
 
-    async fn accept(&mut self) -> Result<Link, TransportError> {
-        self.next().await
+    async fn next(&mut self) -> Result<G::Handled, TransportError> {
+        loop {
+            if let Some(handled) = self.next_handled().await? {
+                return Ok(handled);
+            }
+        }
     }
 }
 
@@ -273,7 +276,7 @@ mod tests {
         let tcp = super::super::Tcp::default();
         let security = crate::Security::Plaintext;
         let (accepted, connected) = tokio::join!(
-            listener.accept(),
+            listener.next(),
             crate::Transport::connect(&tcp, &address, &security)
         );
         accepted.unwrap();

@@ -39,7 +39,7 @@ pub(crate) use self::{
 };
 use crate::{
     ConnectError, Link, Listener, Profile, Security, Settings, Throughput, Transport,
-    TransportError, diagnosis,
+    TransportError, diagnosis, listening::LinkListener,
 };
 
 /// The TCP transport, named `tcp`.
@@ -140,7 +140,7 @@ impl Transport for Tcp {
     ) -> Result<Box<dyn Listener>, TransportError> {
         let acceptor = Acceptor::new(security, &[Self::NAME], Self::NAME)?;
         let port = Port::bind(address, acceptor, self.options).await?;
-        Ok(Box::new(port))
+        Ok(Box::new(LinkListener(port)))
     }
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
