@@ -22,7 +22,7 @@
 //! | `striped` | several TCP connections under one link |
 //! | [`auto`] | several transports at one address, of which the connector chooses one |
 //! | `handshakes` | a bounded number of concurrent handshakes of a listener |
-//! | `listening` | the common interface of the listeners of all transports |
+//! | `listening` | the common interfaces of the listeners of all transports |
 //! | `datagram` | UDP sockets |
 //! | [`conformance`] | checks that any transport must pass |
 //!

@@ -29,7 +29,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, ready},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -37,7 +37,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use crate::{
     Link, PathProbe, Security, TransportError, handshakes,
     preamble::{self, PREAMBLE},
-    tcp::{self, Acceptor, Carrier, Connector},
+    tcp::{self, Acceptor, Carrier, Channel, Connector},
     throttle::{self, Throttle},
 };
 
@@ -103,6 +103,10 @@ impl Stream {
             timeout: self.timeout,
         }
     }
+
+    fn link(self, channel: Channel<impl Carrier>) -> Link {
+        channel.into_link_of(self.transport, self.probe)
+    }
 }
 
 impl fmt::Debug for Stream {
@@ -136,12 +140,9 @@ pub async fn connect<S>(
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let name = about.transport;
-    let connector = Connector::new(security, &[name], name)?;
-    let channel = connector
-        .authenticate(Shared::new(stream), about.context())
-        .await?;
-    Ok(channel.into_link_of(name, about.probe))
+    let connector = Connector::new(security, &[about.transport], about.transport)?;
+    let handshake = connector.authenticate(Shared::new(stream), about.context());
+    Ok(about.link(handshake.await?))
 }
 
 /// Authenticates the listening end of a stream and makes it a link. A rejected peer receives the
@@ -157,12 +158,9 @@ pub async fn accept<S>(
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let name = about.transport;
-    let acceptor = Acceptor::new(security, &[name], name)?;
-    let channel = acceptor
-        .authenticate(Shared::new(stream), about.context())
-        .await?;
-    Ok(channel.into_link_of(name, about.probe))
+    let acceptor = Acceptor::new(security, &[about.transport], about.transport)?;
+    let handshake = acceptor.authenticate(Shared::new(stream), about.context());
+    Ok(about.link(handshake.await?))
 }
 
 /// The handshakes of a listener, each in its own task, so that a slow peer does not delay others.
@@ -211,7 +209,7 @@ impl Handshakes {
                     Ok(link) => return Ok(link),
                     Err(error) => throttle::warn_of_rejected(&mut self.log, peer, &error),
                 },
-                () = rest(full), if full.is_some() => {}
+                () = handshakes::wait_until(full), if full.is_some() => {}
                 next = next_stream(), if full.is_none() => {
                     let (stream, about) = next?;
                     self.begin(stream, about);
@@ -238,12 +236,6 @@ impl fmt::Debug for Handshakes {
         f.debug_struct("Handshakes")
             .field("running", &self.running.len())
             .finish_non_exhaustive()
-    }
-}
-
-async fn rest(until: Option<Instant>) {
-    if let Some(until) = until {
-        tokio::time::sleep_until(until.into()).await;
     }
 }
 

@@ -61,6 +61,22 @@ pub(crate) fn warn_of_rejected(
     }
 }
 
+/// Logs the result of a listener's handshake. Returns the result of the connection's handler, or
+/// `None` if the handshake failed.
+pub(crate) fn log_handshake<T>(
+    log: &mut Throttle,
+    peer: impl fmt::Display,
+    result: Result<Option<T>, TransportError>,
+) -> Option<Option<T>> {
+    match &result {
+        Ok(handled) => {
+            tracing::debug!(%peer, is_handled = handled.is_some(), "accepted a connection");
+        }
+        Err(error) => warn_of_rejected(log, peer, error),
+    }
+    result.ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

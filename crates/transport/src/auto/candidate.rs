@@ -23,7 +23,7 @@ use super::{
 use crate::{
     BindError, HandshakeError, Link, PathSample, TransportError,
     link::{LinkHalves, LinkReader, LinkWriter},
-    listening::PortListener,
+    listening::{Authenticated, AuthenticatedHandler, PortListener},
     rudp::UdpPort,
     security::Security,
 };
@@ -281,6 +281,39 @@ pub(crate) type AcceptResult = Option<Accepted>;
 
 /// The listening end of a candidate.
 pub(crate) type CandidateListener = Box<dyn PortListener<AcceptResult>>;
+
+/// Handles the connections of a listener that support only this transport: waits until the peer
+/// chooses the connection.
+#[derive(Clone, Copy)]
+pub(crate) struct ChoiceHandler(pub(crate) &'static str);
+
+impl<R, W> AuthenticatedHandler<R, W> for ChoiceHandler
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Handled = AcceptResult;
+
+    fn transport(&self) -> &'static str {
+        self.0
+    }
+
+    fn accepted_transports(&self) -> [&'static str; 2] {
+        [NAME, self.0]
+    }
+
+    async fn handle_connection(
+        self,
+        authenticated: Authenticated<R, W>,
+        timeout: Duration,
+    ) -> Result<Option<AcceptResult>, TransportError> {
+        let Authenticated {
+            bare, transport, ..
+        } = authenticated;
+        let picked = picked(bare, self.0, &transport, timeout).await?;
+        Ok(picked.map(Some))
+    }
+}
 
 /// Waits for the peer's choice on a connection that supports only `transport`. Returns the link, or
 /// `None` if the peer closes the connection first. Does not wait if the ALPN result `agreed`

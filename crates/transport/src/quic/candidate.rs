@@ -1,24 +1,15 @@
 //! QUIC as a candidate of `auto`. It shares the UDP port with reliable UDP, whose endpoint receives
 //! the datagrams of QUIC and passes them on.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use tokio::io::AsyncReadExt;
 
-use super::{
-    Quic,
-    handshake::Authenticated,
-    listener::{ConnectionHandler, QuicListener},
-};
+use super::{Quic, listener::QuicListener};
 use crate::{
     HandshakeError, TransportError,
-    auto::{
-        NAME,
-        candidate::{
-            AcceptResult, Candidate, CandidateListener, Established, Place, Port, Target, Updates,
-            offer, picked,
-        },
+    auto::candidate::{
+        Candidate, CandidateListener, ChoiceHandler, Established, Place, Port, Target, Updates,
+        offer,
     },
     security::Security,
     tls::NO_COMMON_TRANSPORT,
@@ -49,7 +40,13 @@ impl Candidate for Quic {
     async fn listen(&self, place: Place) -> Result<CandidateListener, TransportError> {
         let udp = place.udp()?;
         let (port, foreign) = (udp.handle(), udp.foreign());
-        let listener = QuicListener::beside(Racing, port, foreign, &place.security, self.options)?;
+        let listener = QuicListener::beside(
+            ChoiceHandler(Self::NAME),
+            port,
+            foreign,
+            &place.security,
+            self.options,
+        )?;
         Ok(Box::new(listener))
     }
 
@@ -73,24 +70,5 @@ impl Candidate for Quic {
                 theirs: Self::NAME.into(),
             },
         ))
-    }
-}
-
-/// Handles the connections of an `auto` listener: waits until the peer chooses the connection.
-#[derive(Clone, Copy)]
-struct Racing;
-
-impl ConnectionHandler for Racing {
-    type Handled = AcceptResult;
-
-    const TRANSPORTS: &'static [&'static str] = &[NAME, Quic::NAME];
-
-    async fn handle_connection(
-        self,
-        connection: Authenticated,
-        timeout: Duration,
-    ) -> Result<Option<AcceptResult>, TransportError> {
-        let picked = picked(connection.bare, Quic::NAME, &connection.transport, timeout).await?;
-        Ok(picked.map(Some))
     }
 }

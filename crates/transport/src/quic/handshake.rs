@@ -20,7 +20,6 @@ use super::{
 };
 use crate::{
     HandshakeError, LinkInfo, LinkTimings, TransportError,
-    link::LinkHalves,
     tls::{self, Established, Pinning},
 };
 
@@ -39,14 +38,7 @@ pub(super) struct Context {
     pub(super) cache: Option<Arc<RateCache>>,
 }
 
-/// A connection to an authenticated peer.
-pub(crate) struct Authenticated {
-    pub(crate) bare: LinkHalves<Reader, Writer>,
-    /// The message in the peer's certificate, if it has one.
-    pub(crate) message: Option<Vec<u8>>,
-    /// The transport that ALPN selected: `quic` or `auto`.
-    pub(crate) transport: String,
-}
+pub(super) type Authenticated = crate::listening::Authenticated<Reader, Writer>;
 
 /// Waits until the peer has proved to hold a pinned key, or any key if none is pinned.
 pub(super) async fn authenticate(

@@ -25,45 +25,36 @@ use super::{
     explain::{self, During},
     handshake::{self, Authenticated, Context},
     rate_cache::RateCache,
+    reader::Reader,
     runtime,
     socket::{self, Socket},
+    writer::Writer,
 };
 #[cfg(unix)]
 use crate::rudp::{EndpointHandle, ForeignQueue};
 use crate::{
     BindError, HandshakeError, Link, Security, TransportError,
     handshakes::{Handshakes, wait_until},
-    listening::PortListener,
+    listening::{AuthenticatedHandler, PortListener},
     tcp::address,
     throttle::{self, Throttle},
     tls::{NO_COMMON_TRANSPORT, Pinning},
 };
 
-/// Converts authenticated connections of a listener to links or other results.
-pub(crate) trait ConnectionHandler: Clone + Send + 'static {
-    /// The type of the result, such as a link.
-    type Handled: Send + 'static;
-
-    /// The transports that a peer may name by ALPN.
-    const TRANSPORTS: &'static [&'static str];
-
-    /// Handles a connection. Returns `None` if the listener should ignore the connection and
-    /// continue.
-    fn handle_connection(
-        self,
-        authenticated: Authenticated,
-        timeout: Duration,
-    ) -> impl Future<Output = Result<Option<Self::Handled>, TransportError>> + Send;
-}
-
 /// Converts every connection to a link.
 #[derive(Clone, Copy)]
 pub(super) struct Plain;
 
-impl ConnectionHandler for Plain {
+impl AuthenticatedHandler<Reader, Writer> for Plain {
     type Handled = Link;
 
-    const TRANSPORTS: &'static [&'static str] = &[Quic::NAME, NO_COMMON_TRANSPORT];
+    fn transport(&self) -> &'static str {
+        Quic::NAME
+    }
+
+    fn accepted_transports(&self) -> [&'static str; 2] {
+        [Quic::NAME, NO_COMMON_TRANSPORT]
+    }
 
     async fn handle_connection(
         self,
@@ -82,7 +73,7 @@ impl ConnectionHandler for Plain {
     }
 }
 
-pub(crate) struct QuicListener<H: ConnectionHandler> {
+pub(crate) struct QuicListener<H: AuthenticatedHandler<Reader, Writer>> {
     endpoint: Endpoint,
     local: SocketAddr,
     options: QuicOptions,
@@ -108,14 +99,14 @@ struct Outcome<T> {
 /// Maximum number of entries in [`QuicListener::untold`].
 const MAX_UNTOLD: usize = 64;
 
-impl<H: ConnectionHandler> QuicListener<H> {
+impl<H: AuthenticatedHandler<Reader, Writer>> QuicListener<H> {
     pub(super) async fn bind(
         handler: H,
         address: &str,
         security: &Security,
         options: QuicOptions,
     ) -> Result<Self, TransportError> {
-        let config = config::server(&options, security, H::TRANSPORTS)?;
+        let config = config::server(&options, security, &handler.accepted_transports())?;
         let listen_error = &address::listen_error(address);
         let socket = address::bind_first(address, |candidate| async move {
             socket::listening(candidate, options.socket_buffer).map_err(listen_error)
@@ -145,7 +136,7 @@ impl<H: ConnectionHandler> QuicListener<H> {
         security: &Security,
         options: QuicOptions,
     ) -> Result<Self, TransportError> {
-        let config = config::server(&options, security, H::TRANSPORTS)?;
+        let config = config::server(&options, security, &handler.accepted_transports())?;
         let local = port.local();
         let listen_error = &address::listen_error(local);
         let (runtime, handle) = runtime::find(options.driver).map_err(listen_error)?;
@@ -212,7 +203,8 @@ impl<H: ConnectionHandler> QuicListener<H> {
         let connecting = match incoming.accept() {
             Ok(connecting) => connecting,
             Err(error) => {
-                self.turned_away(peer, &explain::connection(&error, During::Handshake));
+                let error = explain::connection(&error, During::Handshake);
+                throttle::warn_of_rejected(&mut self.log, peer, &error);
                 return;
             }
         };
@@ -227,30 +219,17 @@ impl<H: ConnectionHandler> QuicListener<H> {
             result,
         } = outcome;
         self.untold.retain(|known| *known != peer);
-        match result {
-            Ok(handled) => {
-                tracing::debug!(%peer, is_handled = handled.is_some(), "accepted a connection");
-                handled
-            }
-            Err(error) => {
-                if !reachable {
-                    self.untold.push_back(peer);
-                    if self.untold.len() > MAX_UNTOLD {
-                        self.untold.pop_front();
-                    }
-                }
-                self.turned_away(peer, &error);
-                None
+        if result.is_err() && !reachable {
+            self.untold.push_back(peer);
+            if self.untold.len() > MAX_UNTOLD {
+                self.untold.pop_front();
             }
         }
-    }
-
-    fn turned_away(&mut self, peer: SocketAddr, error: &TransportError) {
-        throttle::warn_of_rejected(&mut self.log, peer, error);
+        throttle::log_handshake(&mut self.log, peer, result).flatten()
     }
 }
 
-async fn establish<H: ConnectionHandler>(
+async fn establish<H: AuthenticatedHandler<Reader, Writer>>(
     handler: H,
     connecting: Connecting,
     context: Context,
@@ -277,7 +256,7 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 }
 
 #[async_trait]
-impl<H: ConnectionHandler> PortListener<H::Handled> for QuicListener<H> {
+impl<H: AuthenticatedHandler<Reader, Writer>> PortListener<H::Handled> for QuicListener<H> {
     fn local_address(&self) -> String {
         address::reachable(self.local).to_string()
     }
@@ -307,7 +286,7 @@ impl<H: ConnectionHandler> PortListener<H::Handled> for QuicListener<H> {
     }
 }
 
-impl<H: ConnectionHandler> Drop for QuicListener<H> {
+impl<H: AuthenticatedHandler<Reader, Writer>> Drop for QuicListener<H> {
     fn drop(&mut self) {
         // The endpoint continues to serve accepted links, and answers no new peers. It needs a
         // configuration, because without one noq-proto 1.4.0 panics at the next packet of a

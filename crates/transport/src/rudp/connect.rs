@@ -20,18 +20,10 @@ use super::{
 };
 use crate::{
     ConnectError, HandshakeError, LinkInfo, LinkTimings, PathSample, Security, StreamError,
-    TransportError, link::LinkHalves, tcp::address, tls::Established,
+    TransportError, tcp::address, tls::Established,
 };
 
-/// A connection to an authenticated peer.
-pub(crate) struct Authenticated {
-    pub(crate) bare: LinkHalves<Reader, Writer>,
-    /// The message that the listener sends to every connector, such as the offer of `auto`.
-    pub(crate) message: Option<Vec<u8>>,
-    /// The transport that both sides use: `rudp`, `udp` or `auto`.
-    pub(crate) transport: String,
-    pub(crate) watch: Watch,
-}
+pub(super) type Authenticated = crate::listening::Authenticated<Reader, Writer>;
 
 /// A connection during its set-up. Dropping it abandons the connection, unless
 /// [`authenticated`](Self::authenticated) has succeeded.
@@ -50,13 +42,14 @@ impl Attempt {
         }
     }
 
-    /// Waits until the peer is authenticated. `connect` is the time that name resolution took.
+    /// Waits until the peer is authenticated. `connect` is the time that name resolution took. Also
+    /// returns a handle on the path measurements.
     pub(super) async fn authenticated(
         mut self,
         name: &'static str,
         (local, peer): (SocketAddr, SocketAddr),
         (connect, began): (Duration, Instant),
-    ) -> Result<Authenticated, TransportError> {
+    ) -> Result<(Authenticated, Watch), TransportError> {
         let opened = poll_fn(|cx| self.shared.poll_open(cx, Wait::Established)).await;
         if let Err(broken) = opened {
             let error = match broken.is_security_mismatch() {
@@ -84,12 +77,12 @@ impl Attempt {
             },
         };
         self.is_taken = true;
-        Ok(Authenticated {
+        let authenticated = Authenticated {
             bare: Open::new(Arc::clone(&self.shared)).bare(info),
             message,
             transport,
-            watch: Watch(Arc::clone(&self.shared)),
-        })
+        };
+        Ok((authenticated, Watch(Arc::clone(&self.shared))))
     }
 }
 
@@ -126,7 +119,7 @@ pub(super) async fn connect(
     name: &'static str,
     transports: &[&str],
     options: RudpOptions,
-) -> Result<Authenticated, TransportError> {
+) -> Result<(Authenticated, Watch), TransportError> {
     let credentials = handshake::client(security, transports)?;
     let began = Instant::now();
     let addresses = tokio::time::timeout(options.setup_timeout, address::resolve(address))
@@ -140,7 +133,7 @@ pub(super) async fn connect(
     for candidate in addresses {
         match try_connect(&credentials, candidate, name, options, began.elapsed()).await {
             // The host has answered, so its other addresses are not tried.
-            Ok(authenticated) => return Ok(authenticated),
+            Ok(connected) => return Ok(connected),
             Err(
                 error @ TransportError::Connect(
                     ConnectError::Connect { .. } | ConnectError::UdpBlocked { .. },
@@ -166,7 +159,7 @@ async fn try_connect(
     name: &'static str,
     options: RudpOptions,
     resolving: Duration,
-) -> Result<Authenticated, TransportError> {
+) -> Result<(Authenticated, Watch), TransportError> {
     let connect_error = |source| {
         TransportError::Connect(ConnectError::Connect {
             address: peer.to_string(),

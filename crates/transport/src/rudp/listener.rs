@@ -14,56 +14,42 @@ use super::{
     RudpOptions,
     connect::{Attempt, Authenticated},
     endpoint::{EndpointHandle, Listening},
+    halves::{Reader, Writer},
     handshake,
     intake::{Incoming, Intake},
     ports,
 };
 use crate::{
-    BindError, HandshakeError, Link, Listener, Rudp, Security, TransportError, Udp,
+    BindError, HandshakeError, Link, Listener, Security, TransportError,
     handshakes::Handshakes,
-    listening::{LinkListener, PortListener},
+    listening::{AuthenticatedHandler, LinkListener, PortListener},
     mismatch,
     tcp::address,
     throttle::{self, Throttle},
     tls::NO_COMMON_TRANSPORT,
 };
 
-/// Converts authenticated connections of a listener to links or other results.
-pub(crate) trait ConnectionHandler: Clone + Send + 'static {
-    /// The type of the result, such as a link.
-    type Handled: Send + 'static;
-
-    /// The transports that a peer may name by ALPN.
-    const TRANSPORTS: &'static [&'static str];
-
-    /// The name of the transport in the description of a link.
-    const NAME: &'static str;
-
-    /// Handles a connection. Returns `None` if the listener should ignore the connection and
-    /// continue.
-    fn handle_connection(
-        self,
-        authenticated: Authenticated,
-        timeout: Duration,
-    ) -> impl Future<Output = Result<Option<Self::Handled>, TransportError>> + Send;
-}
-
-/// Converts every connection to a link of `rudp` if `IS_REPAIRED`, and of `udp` otherwise.
+/// Converts every connection to a link of this transport, `rudp` or `udp`.
 #[derive(Clone, Copy)]
-struct Plain<const IS_REPAIRED: bool>;
+struct Plain(&'static str);
 
-impl<const IS_REPAIRED: bool> ConnectionHandler for Plain<IS_REPAIRED> {
+impl AuthenticatedHandler<Reader, Writer> for Plain {
     type Handled = Link;
 
-    const TRANSPORTS: &'static [&'static str] = &[Self::NAME, NO_COMMON_TRANSPORT];
-    const NAME: &'static str = if IS_REPAIRED { Rudp::NAME } else { Udp::NAME };
+    fn transport(&self) -> &'static str {
+        self.0
+    }
+
+    fn accepted_transports(&self) -> [&'static str; 2] {
+        [self.0, NO_COMMON_TRANSPORT]
+    }
 
     async fn handle_connection(
         self,
         authenticated: Authenticated,
         timeout: Duration,
     ) -> Result<Option<Link>, TransportError> {
-        link_of(authenticated, Self::NAME, timeout).await.map(Some)
+        link_of(authenticated, self.0, timeout).await.map(Some)
     }
 }
 
@@ -89,7 +75,7 @@ async fn link_of(
 }
 
 /// Accepts connections on a UDP port.
-pub(crate) struct RudpListener<H: ConnectionHandler> {
+pub(crate) struct RudpListener<H: AuthenticatedHandler<Reader, Writer>> {
     local: SocketAddr,
     /// Keeps the endpoint and its socket in use.
     handle: Arc<EndpointHandle>,
@@ -120,27 +106,13 @@ pub(crate) async fn listen(
         bound.map_err(listen_error)
     })
     .await?;
-    Ok(match super::is_repaired(name) {
-        true => RudpListener::alone(Plain::<true>, listening, security, options)?,
-        false => RudpListener::alone(Plain::<false>, listening, security, options)?,
-    })
+    let handle = Arc::clone(listening.handle());
+    let mut listener = RudpListener::beside(Plain(name), handle, security, &[], options)?;
+    listener._listening = Some(listening);
+    Ok(Box::new(LinkListener(listener)))
 }
 
-impl<H: ConnectionHandler<Handled = Link>> RudpListener<H> {
-    fn alone(
-        handler: H,
-        listening: Listening,
-        security: &Security,
-        options: RudpOptions,
-    ) -> Result<Box<dyn Listener>, TransportError> {
-        let handle = Arc::clone(listening.handle());
-        let mut listener = Self::beside(handler, handle, security, &[], options)?;
-        listener._listening = Some(listening);
-        Ok(Box::new(LinkListener(listener)))
-    }
-}
-
-impl<H: ConnectionHandler> RudpListener<H> {
+impl<H: AuthenticatedHandler<Reader, Writer>> RudpListener<H> {
     /// Accepts connections on a UDP port that other protocols may share, until the result is
     /// dropped. In plaintext mode, the listener sends `message` to every connector. With TLS, the
     /// certificate contains the message.
@@ -151,9 +123,9 @@ impl<H: ConnectionHandler> RudpListener<H> {
         message: &[u8],
         options: RudpOptions,
     ) -> Result<Self, TransportError> {
-        let credentials = handshake::server(security, H::TRANSPORTS, message)?;
+        let credentials = handshake::server(security, &handler.accepted_transports(), message)?;
         let (sender, incoming) = mpsc::unbounded_channel();
-        let is_repaired = super::is_repaired(H::NAME);
+        let is_repaired = super::is_repaired(handler.transport());
         let intake = Intake::new(credentials, options, is_repaired, sender).ok_or_else(|| {
             HandshakeError::Tls {
                 detail: "the cryptographic library refuses to make a key".into(),
@@ -186,21 +158,11 @@ impl<H: ConnectionHandler> RudpListener<H> {
     }
 
     fn finished(&mut self, outcome: Outcome<H::Handled>) -> Option<H::Handled> {
-        let Outcome { peer, result } = outcome;
-        match result {
-            Ok(handled) => {
-                tracing::debug!(%peer, is_handled = handled.is_some(), "accepted a connection");
-                handled
-            }
-            Err(error) => {
-                throttle::warn_of_rejected(&mut self.log, peer, &error);
-                None
-            }
-        }
+        throttle::log_handshake(&mut self.log, outcome.peer, outcome.result).flatten()
     }
 }
 
-async fn establish<H: ConnectionHandler>(
+async fn establish<H: AuthenticatedHandler<Reader, Writer>>(
     handler: H,
     incoming: Incoming,
     addresses: (SocketAddr, SocketAddr),
@@ -208,14 +170,14 @@ async fn establish<H: ConnectionHandler>(
 ) -> Result<Option<H::Handled>, TransportError> {
     let began: Instant = incoming.began;
     let attempt = Attempt::new(Arc::clone(&incoming.link), incoming.outcome.clone());
-    let authenticated = attempt
-        .authenticated(H::NAME, addresses, (Duration::ZERO, began))
+    let (authenticated, _) = attempt
+        .authenticated(handler.transport(), addresses, (Duration::ZERO, began))
         .await?;
     handler.handle_connection(authenticated, timeout).await
 }
 
 #[async_trait]
-impl<H: ConnectionHandler> PortListener<H::Handled> for RudpListener<H> {
+impl<H: AuthenticatedHandler<Reader, Writer>> PortListener<H::Handled> for RudpListener<H> {
     fn local_address(&self) -> String {
         address::reachable(self.local).to_string()
     }
@@ -242,7 +204,7 @@ impl<H: ConnectionHandler> PortListener<H::Handled> for RudpListener<H> {
     }
 }
 
-impl<H: ConnectionHandler> Drop for RudpListener<H> {
+impl<H: AuthenticatedHandler<Reader, Writer>> Drop for RudpListener<H> {
     fn drop(&mut self) {
         self.handle.endpoint().accept_nobody();
     }

@@ -40,9 +40,9 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
+use self::connect::{Authenticated, Watch};
 pub use self::options::{RudpControl, RudpOptions};
 pub(crate) use self::{
-    connect::Authenticated,
     endpoint::EndpointHandle,
     foreign_queue::{Batch, ForeignQueue},
     listener::listen,
@@ -118,7 +118,7 @@ impl Rudp {
         address: &str,
         security: &Security,
         transports: &[&str],
-    ) -> Result<Authenticated, TransportError> {
+    ) -> Result<(Authenticated, Watch), TransportError> {
         connect::connect(address, security, Self::NAME, transports, self.options).await
     }
 }
@@ -166,7 +166,7 @@ pub(crate) async fn connect(
         Some(error) = asking => Err(error),
     };
     match connected {
-        Ok(authenticated) => Ok(authenticated.bare.link()),
+        Ok((authenticated, _)) => Ok(authenticated.bare.link()),
         Err(
             error @ (TransportError::Connect(ConnectError::UdpBlocked { .. })
             | TransportError::Handshake(HandshakeError::NotTranspute { .. })),

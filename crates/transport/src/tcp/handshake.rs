@@ -78,7 +78,7 @@ pub(crate) enum Side<T> {
     Plaintext,
 }
 
-/// The ALPN names that a side of a TLS connection offers.
+/// The properties of a side that are needed to check the result of a TLS handshake.
 #[derive(Clone)]
 pub(crate) struct Names {
     pinning: Pinning,

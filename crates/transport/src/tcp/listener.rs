@@ -118,17 +118,7 @@ impl<G: ConnectionHandler> Port<G> {
     }
 
     fn finished(&mut self, outcome: Outcome<G::Handled>) -> Option<Option<G::Handled>> {
-        let Outcome { peer, result } = outcome;
-        match result {
-            Ok(guest) => {
-                tracing::debug!(%peer, "accepted a connection");
-                Some(guest)
-            }
-            Err(error) => {
-                throttle::warn_of_rejected(&mut self.log, peer, &error);
-                None
-            }
-        }
+        throttle::log_handshake(&mut self.log, outcome.peer, outcome.result)
     }
 
     fn accept_failed(&mut self, error: io::Error) -> Result<(), TransportError> {
