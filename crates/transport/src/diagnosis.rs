@@ -1,6 +1,6 @@
 //! Explanation of a refused connection: asks over each protocol which transport the listener uses.
 
-use std::io;
+use std::{io, time::Duration};
 
 use crate::{ConnectError, Security, TransportError};
 
@@ -22,13 +22,42 @@ pub(crate) async fn explain_refused(
     }
 }
 
+/// After this time without an answer, a connector over UDP asks over other protocols which transport
+/// the listener uses.
+const ASK_AFTER: Duration = Duration::from_millis(500);
+
+/// Waits for a connection over UDP. If it takes long, or fails with an error for which `is_vague`
+/// returns `true`, asks over other protocols which transport the listener uses. Returns an error
+/// that names the listener's transport, if the listener answers over another one.
+pub(crate) async fn connect_or_explain<T>(
+    connecting: impl Future<Output = Result<T, TransportError>>,
+    is_vague: impl FnOnce(&TransportError) -> bool,
+    address: &str,
+    security: &Security,
+    ours: &str,
+) -> Result<T, TransportError> {
+    let asking = async {
+        tokio::time::sleep(ASK_AFTER).await;
+        ask(address, security, ours).await
+    };
+    let connected = tokio::select! {
+        biased;
+        connected = connecting => connected,
+        Some(error) = asking => return Err(error),
+    };
+    match connected {
+        Err(error) if is_vague(&error) => Err(ask(address, security, ours).await.unwrap_or(error)),
+        connected => connected,
+    }
+}
+
 /// Asks over all protocols which transport the listener uses. Returns `None` if no listener
 /// answers, or if the listener accepts `ours`.
 #[cfg(unix)]
-pub(crate) async fn ask(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
+async fn ask(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
     /// Time limit of all questions together. It suffices for a handshake on a path with a
     /// round-trip time of several hundred milliseconds.
-    const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1);
+    const TIMEOUT: Duration = Duration::from_secs(1);
 
     let mut asking = tokio::task::JoinSet::new();
     for transport in crate::Registry::with_builtins().iter() {
@@ -52,6 +81,6 @@ pub(crate) async fn ask(address: &str, security: &Security, ours: &str) -> Optio
 
 /// Returns `None`: only the candidates of `auto` can ask, and `auto` requires Unix.
 #[cfg(not(unix))]
-pub(crate) async fn ask(_: &str, _: &Security, _: &str) -> Option<TransportError> {
+async fn ask(_: &str, _: &Security, _: &str) -> Option<TransportError> {
     None
 }

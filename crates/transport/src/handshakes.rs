@@ -9,6 +9,8 @@ use std::{
 
 use tokio::task::{AbortHandle, Id, JoinSet};
 
+use crate::{HandshakeError, TransportError};
+
 /// Minimum age at which a handshake may be dropped while others complete. It protects a burst of
 /// honest peers from displacing each other.
 const GRACE: Duration = Duration::from_secs(1);
@@ -119,6 +121,22 @@ impl<T: Send + 'static> Handshakes<T> {
             }
         }
     }
+}
+
+/// Limits the time of a step of a handshake with the peer at `address`.
+pub(crate) async fn limit<F: Future>(
+    after: Duration,
+    waiting_for: &'static str,
+    address: &impl ToString,
+    step: F,
+) -> Result<F::Output, TransportError> {
+    tokio::time::timeout(after, step).await.map_err(|_| {
+        TransportError::Handshake(HandshakeError::Timeout {
+            waiting_for,
+            address: address.to_string(),
+            after,
+        })
+    })
 }
 
 /// Waits until this time. Returns at once for `None`.

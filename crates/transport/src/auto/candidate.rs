@@ -21,7 +21,7 @@ use super::{
     pick::{Accepted, Pick},
 };
 use crate::{
-    BindError, HandshakeError, Link, PathSample, TransportError,
+    BindError, HandshakeError, Link, PathSample, TransportError, handshakes,
     link::{LinkHalves, LinkReader, LinkWriter},
     listening::{Authenticated, AuthenticatedHandler, PortListener},
     rudp::UdpPort,
@@ -332,14 +332,9 @@ where
     if agreed == NAME {
         let allows = |pick: &Pick| pick.as_str() == transport;
         let hearing = message::hear(&mut bare.reader, &mut bare.writer, allows, None);
-        let heard = tokio::time::timeout(timeout, hearing).await.map_err(|_| {
-            TransportError::Handshake(HandshakeError::Timeout {
-                waiting_for: "the peer to pick a transport",
-                address: bare.info.peer_address.clone(),
-                after: timeout,
-            })
-        })??;
-        match heard {
+        let peer = &bare.info.peer_address;
+        let heard = handshakes::limit(timeout, "the peer to pick a transport", peer, hearing);
+        match heard.await?? {
             Some(Message::Choice(heard)) => pick = heard,
             _ => return Ok(None),
         }

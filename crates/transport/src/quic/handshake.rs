@@ -19,7 +19,7 @@ use super::{
     writer::Writer,
 };
 use crate::{
-    HandshakeError, LinkInfo, LinkTimings, TransportError,
+    HandshakeError, LinkInfo, LinkTimings, TransportError, handshakes,
     tls::{self, Established, Pinning},
 };
 
@@ -45,13 +45,9 @@ pub(super) async fn authenticate(
     connecting: Connecting,
     context: Context,
 ) -> Result<Authenticated, TransportError> {
-    let connection = tokio::time::timeout(context.timeout, connecting)
-        .await
-        .map_err(|_| HandshakeError::Timeout {
-            waiting_for: "the QUIC handshake",
-            address: context.peer.to_string(),
-            after: context.timeout,
-        })?
+    let waiting_for = "the QUIC handshake";
+    let connection = handshakes::limit(context.timeout, waiting_for, &context.peer, connecting)
+        .await?
         .map_err(|error| explain::connection(&error, During::Handshake))?;
     let Established {
         peer,

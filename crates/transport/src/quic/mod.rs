@@ -186,10 +186,6 @@ impl Quic {
 /// The server name for TLS. It is neither sent nor checked, but the library requires one.
 const SERVER_NAME: &str = "127.0.0.1";
 
-/// After this time without an answer, the connector asks over other protocols which transport the
-/// listener uses.
-const ASK_AFTER: Duration = Duration::from_millis(500);
-
 #[async_trait]
 impl Transport for Quic {
     fn name(&self) -> &'static str {
@@ -241,23 +237,13 @@ impl Transport for Quic {
     }
 
     async fn connect(&self, address: &str, security: &Security) -> Result<Link, TransportError> {
-        let asking = async {
-            tokio::time::sleep(ASK_AFTER).await;
-            diagnosis::ask(address, security, Self::NAME).await
+        let is_vague = |error: &TransportError| {
+            matches!(error, TransportError::Connect(ConnectError::Connect { .. }))
         };
-        let connected = tokio::select! {
-            biased;
-            connected = self.connect_over(address, security, &[Self::NAME]) => connected,
-            Some(error) = asking => Err(error),
-        };
-        match connected {
-            Ok(authenticated) => Ok(authenticated.bare.link()),
-            Err(error @ TransportError::Connect(ConnectError::Connect { .. })) => {
-                let better = diagnosis::ask(address, security, Self::NAME).await;
-                Err(better.unwrap_or(error))
-            }
-            Err(error) => Err(error),
-        }
+        let connecting = self.connect_over(address, security, &[Self::NAME]);
+        let connected =
+            diagnosis::connect_or_explain(connecting, is_vague, address, security, Self::NAME);
+        Ok(connected.await?.bare.link())
     }
 }
 
@@ -271,18 +257,10 @@ impl Quic {
     ) -> Result<Authenticated, TransportError> {
         let config = config::client(&self.options, security, transports)?;
         let pinning = Pinning::of(security);
-        let timed_out = |waiting_for| {
-            TransportError::Connect(ConnectError::Timeout {
-                waiting_for,
-                address: address.into(),
-                after: self.options.connect_timeout,
-            })
-        };
         let started = Instant::now();
-        let deadline = started + self.options.connect_timeout;
-        let addresses = tokio::time::timeout_at(deadline.into(), address::resolve(address))
-            .await
-            .map_err(|_| timed_out("the name to be resolved"))??;
+        let limit = self.options.connect_timeout;
+        let deadline = started + limit;
+        let addresses = address::resolve_within(limit, address).await?;
         let mut last_error = None;
         for (tried, &candidate) in addresses.iter().enumerate() {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -307,7 +285,11 @@ impl Quic {
         }
         match last_error {
             Some(error @ TransportError::Connect(ConnectError::Connect { .. })) => Err(error),
-            _ => Err(timed_out("an answer from the peer")),
+            _ => Err(TransportError::Connect(ConnectError::Timeout {
+                waiting_for: "an answer from the peer",
+                address: address.into(),
+                after: limit,
+            })),
         }
     }
 }

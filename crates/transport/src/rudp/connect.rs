@@ -122,13 +122,7 @@ pub(super) async fn connect(
 ) -> Result<(Authenticated, Watch), TransportError> {
     let credentials = handshake::client(security, transports)?;
     let began = Instant::now();
-    let addresses = tokio::time::timeout(options.setup_timeout, address::resolve(address))
-        .await
-        .map_err(|_| ConnectError::Timeout {
-            waiting_for: "the name to be resolved",
-            address: address.into(),
-            after: options.setup_timeout,
-        })??;
+    let addresses = address::resolve_within(options.setup_timeout, address).await?;
     let mut last_error = None;
     for candidate in addresses {
         match try_connect(&credentials, candidate, name, options, began.elapsed()).await {

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     BindError, HandshakeError, Link, Listener, Security, TransportError,
-    handshakes::Handshakes,
+    handshakes::{self, Handshakes},
     listening::{AuthenticatedHandler, LinkListener, PortListener},
     mismatch,
     tcp::address,
@@ -64,14 +64,8 @@ async fn link_of(
     }
     let peer = bare.info.peer_address.clone();
     let mut stream = tokio::io::join(bare.reader, bare.writer);
-    let told = tokio::time::timeout(timeout, mismatch::tell(&mut stream, ours)).await;
-    Err(
-        told.unwrap_or(TransportError::Handshake(HandshakeError::Timeout {
-            waiting_for: "the peer to name its transport",
-            address: peer,
-            after: timeout,
-        })),
-    )
+    let told = mismatch::tell(&mut stream, ours);
+    Err(handshakes::limit(timeout, "the peer to name its transport", &peer, told).await?)
 }
 
 /// Accepts connections on a UDP port.

@@ -36,7 +36,7 @@ mod served;
 mod server;
 mod socket;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -144,10 +144,6 @@ fn is_repaired(name: &str) -> bool {
     name != crate::Udp::NAME
 }
 
-/// After this time without an answer, the connector asks over other protocols which transport the
-/// listener uses.
-const ASK_AFTER: Duration = Duration::from_millis(500);
-
 /// Connects over `rudp` or `udp`, according to `name`.
 pub(crate) async fn connect(
     address: &str,
@@ -155,25 +151,16 @@ pub(crate) async fn connect(
     name: &'static str,
     options: RudpOptions,
 ) -> Result<Link, TransportError> {
-    let asking = async {
-        tokio::time::sleep(ASK_AFTER).await;
-        diagnosis::ask(address, security, name).await
+    let is_vague = |error: &TransportError| {
+        matches!(
+            error,
+            TransportError::Connect(ConnectError::UdpBlocked { .. })
+                | TransportError::Handshake(HandshakeError::NotTranspute { .. })
+        )
     };
     let transports = [name];
-    let connected = tokio::select! {
-        biased;
-        connected = connect::connect(address, security, name, &transports, options) => connected,
-        Some(error) = asking => Err(error),
-    };
-    match connected {
-        Ok((authenticated, _)) => Ok(authenticated.bare.link()),
-        Err(
-            error @ (TransportError::Connect(ConnectError::UdpBlocked { .. })
-            | TransportError::Handshake(HandshakeError::NotTranspute { .. })),
-        ) => {
-            let better = diagnosis::ask(address, security, name).await;
-            Err(better.unwrap_or(error))
-        }
-        Err(error) => Err(error),
-    }
+    let connecting = connect::connect(address, security, name, &transports, options);
+    let (authenticated, _) =
+        diagnosis::connect_or_explain(connecting, is_vague, address, security, name).await?;
+    Ok(authenticated.bare.link())
 }

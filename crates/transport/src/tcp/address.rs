@@ -3,9 +3,10 @@
 use std::{
     fmt, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    time::Duration,
 };
 
-use crate::{AddressError, BindError, TransportError};
+use crate::{AddressError, BindError, ConnectError, TransportError};
 
 /// Resolves `host:port` to at least one address, in the resolver's order of preference.
 pub(crate) async fn resolve(address: &str) -> Result<Vec<SocketAddr>, TransportError> {
@@ -27,6 +28,20 @@ pub(crate) async fn resolve(address: &str) -> Result<Vec<SocketAddr>, TransportE
         )));
     }
     Ok(found)
+}
+
+/// Resolves `host:port` like [`resolve`], for a connector, within a time limit.
+pub(crate) async fn resolve_within(
+    limit: Duration,
+    address: &str,
+) -> Result<Vec<SocketAddr>, TransportError> {
+    tokio::time::timeout(limit, resolve(address))
+        .await
+        .map_err(|_| ConnectError::Timeout {
+            waiting_for: "the name to be resolved",
+            address: address.into(),
+            after: limit,
+        })?
 }
 
 /// Binds a listener to the first address of `host:port` on which `bind` succeeds. Stops at an error

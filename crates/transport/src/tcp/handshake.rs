@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use super::{read_ahead::ReadAhead, socket::Socket, watchdog};
 use crate::{
-    HandshakeError, Link, LinkInfo, LinkTimings, PathProbe, Security, TransportError,
+    Link, LinkInfo, LinkTimings, PathProbe, Security, TransportError, handshakes,
     link::{LinkHalves, LinkReader, LinkWriter},
     mismatch,
     preamble::{self, CheckedReader, CheckedWriter, PREAMBLE},
@@ -426,14 +426,6 @@ impl<A: ToString> Context<A> {
         waiting_for: &'static str,
         future: F,
     ) -> Result<F::Output, TransportError> {
-        tokio::time::timeout(self.timeout, future)
-            .await
-            .map_err(|_| {
-                TransportError::Handshake(HandshakeError::Timeout {
-                    waiting_for,
-                    address: self.peer.to_string(),
-                    after: self.timeout,
-                })
-            })
+        handshakes::limit(self.timeout, waiting_for, &self.peer, future).await
     }
 }

@@ -190,14 +190,7 @@ pub(crate) struct Route {
 impl Route {
     pub(crate) async fn find(address: &str, options: TcpOptions) -> Result<Self, TransportError> {
         let started = Instant::now();
-        let deadline = started + options.connect_timeout;
-        let addresses = tokio::time::timeout_at(deadline.into(), address::resolve(address))
-            .await
-            .map_err(|_| ConnectError::Timeout {
-                waiting_for: "the name to be resolved",
-                address: address.into(),
-                after: options.connect_timeout,
-            })??;
+        let addresses = address::resolve_within(options.connect_timeout, address).await?;
         Ok(Self {
             address: address.into(),
             addresses,
