@@ -4,10 +4,14 @@
 //! The connecting side runs in a process of its own, because threads of this one would continue to
 //! send for it.
 
-use std::{env, process::Command, sync::Arc};
+mod meeting;
+
+use std::{env, process::Command};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use transpute_transport::{Identity, Link, Registry, Security, TransportError};
+use transpute_transport::{Link, Registry, TransportError};
+
+use self::meeting::unpinned;
 
 /// Environment variable with the transport and the address for the child process.
 const TRANSPORT: &str = "TRANSPUTE_TEST_TRANSPORT";
@@ -16,12 +20,6 @@ const ADDRESS: &str = "TRANSPUTE_TEST_ADDRESS";
 /// Number of processes per transport. Without a wait for the last packet, most of them fail over
 /// QUIC.
 const ROUNDS: usize = 20;
-
-fn unpinned() -> Security {
-    Security::Unpinned {
-        identity: Arc::new(Identity::generate().unwrap()),
-    }
-}
 
 /// Sends a message, closes, and reads up to the peer's end. The side that is `last` waits with its
 /// end for the peer's. So the other side is complete as soon as that end arrives, and has

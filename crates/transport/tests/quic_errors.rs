@@ -1,28 +1,24 @@
 //! Tests of the errors of a party whose peer is not the expected one, and of the ends of a link.
 
+mod meeting;
+
 use std::{io, net::UdpSocket, sync::Arc, time::Duration};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{
-    AddressError, BindError, ConnectError, HandshakeError, Identity, Link, Listener, Quic,
-    QuicOptions, Security, StreamError, Tcp, Transport, TransportError,
+    AddressError, BindError, ConnectError, Link, Listener, Quic, QuicOptions, Security,
+    StreamError, Tcp, Transport, TransportError,
 };
 
-fn identity() -> Arc<Identity> {
-    Arc::new(Identity::generate().unwrap())
-}
+use self::meeting::{identity, link_at, pinned, requires_a_pin};
 
 /// Returns two linked parties and the listener.
 async fn pair(quic: &Quic) -> (Link, Link, Box<dyn Listener>) {
-    let (a, b) = (identity(), identity());
-    let of_b = [b.fingerprint()];
-    let listening = Security::tls(Arc::clone(&a), of_b);
+    let (listening, connecting) = pinned();
     let mut listener = quic.listen("127.0.0.1:0", &listening).await.unwrap();
     let address = listener.local_address();
-    let connecting = Security::tls(b, [a.fingerprint()]);
-    let (accepted, connected) =
-        tokio::join!(listener.accept(), quic.connect(&address, &connecting));
-    (accepted.unwrap(), connected.unwrap(), listener)
+    let (accepted, connected) = link_at(&address, &mut *listener, quic, &connecting).await;
+    (accepted, connected, listener)
 }
 
 #[tokio::test]
@@ -105,16 +101,7 @@ async fn one_number_serves_both(quic: &Quic, security: &Security) -> bool {
 
 #[tokio::test]
 async fn no_pin_no_link() {
-    let quic = Quic::default();
-    let security = Security::tls(identity(), []);
-    assert!(matches!(
-        quic.listen("127.0.0.1:0", &security).await.err(),
-        Some(TransportError::Handshake(HandshakeError::NoPinnedPeer))
-    ));
-    assert!(matches!(
-        quic.connect("127.0.0.1:1", &security).await,
-        Err(TransportError::Handshake(HandshakeError::NoPinnedPeer))
-    ));
+    requires_a_pin(&Quic::default()).await;
 }
 
 #[tokio::test]

@@ -1,18 +1,27 @@
 //! Tests of the settings after the name `quic`, and of links without pins.
 
+mod meeting;
+
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use transpute_transport::{HandshakeError, Identity, Link, Registry, Security, TransportError};
+use transpute_transport::{HandshakeError, Link, Listener, Registry, Security, TransportError};
 
-fn identity() -> Arc<Identity> {
-    Arc::new(Identity::generate().unwrap())
-}
+use self::meeting::{beside, identity, link_at, unpinned};
 
-fn unpinned() -> Security {
-    Security::Unpinned {
-        identity: identity(),
-    }
+/// Checks that a connector fails because only one side pins keys.
+async fn is_refused(
+    listener: &mut dyn Listener,
+    connecting: impl Future<Output = Result<Link, TransportError>>,
+) {
+    let error = beside(listener, connecting).await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            TransportError::Handshake(HandshakeError::NotTranspute { .. })
+        ),
+        "{error}"
+    );
 }
 
 async fn carries(from: Link, to: Link) {
@@ -41,10 +50,8 @@ async fn the_congestion_control_asked_for_is_in_force_on_both_sides() {
         let transport = Registry::with_builtins().get(text).unwrap();
         let mut listener = transport.listen("127.0.0.1:0", &unpinned()).await.unwrap();
         let address = listener.local_address();
-        let security = unpinned();
         let (accepted, connected) =
-            tokio::join!(listener.accept(), transport.connect(&address, &security));
-        let (accepted, connected) = (accepted.unwrap(), connected.unwrap());
+            link_at(&address, &mut *listener, &*transport, &unpinned()).await;
         for link in [&accepted, &connected] {
             let path = link.stats().path();
             assert_eq!(path.congestion_control.as_deref(), Some(name), "{text}");
@@ -75,9 +82,7 @@ async fn a_link_without_pins_works_and_no_pinned_peer_takes_part() {
     let quic = Registry::with_builtins().get("quic").unwrap();
     let mut listener = quic.listen("127.0.0.1:0", &unpinned()).await.unwrap();
     let address = listener.local_address();
-    let security = unpinned();
-    let (accepted, connected) = tokio::join!(listener.accept(), quic.connect(&address, &security));
-    let (accepted, connected) = (accepted.unwrap(), connected.unwrap());
+    let (accepted, connected) = link_at(&address, &mut *listener, &*quic, &unpinned()).await;
     for link in [&accepted, &connected] {
         assert!(link.info().encrypted && link.info().peer_fingerprint.is_none());
         assert!(link.info().cipher.is_some());
@@ -87,13 +92,7 @@ async fn a_link_without_pins_works_and_no_pinned_peer_takes_part() {
     // The right key does not help, because the protocol has another name.
     let me = identity();
     let pinned = Security::tls(Arc::clone(&me), [me.fingerprint()]);
-    tokio::select! {
-        result = quic.connect(&address, &pinned) => {
-            let error = result.unwrap_err();
-            assert!(matches!(error, TransportError::Handshake(HandshakeError::NotTranspute { .. })), "{error}");
-        }
-        link = listener.accept() => panic!("{link:?}"),
-    }
+    is_refused(&mut *listener, quic.connect(&address, &pinned)).await;
 }
 
 #[tokio::test]
@@ -105,11 +104,5 @@ async fn a_listener_with_pins_takes_nobody_without() {
     let address = listener.local_address();
     // Also the holder of the pinned key is rejected.
     let security = Security::Unpinned { identity: peer };
-    tokio::select! {
-        result = quic.connect(&address, &security) => {
-            let error = result.unwrap_err();
-            assert!(matches!(error, TransportError::Handshake(HandshakeError::NotTranspute { .. })), "{error}");
-        }
-        link = listener.accept() => panic!("{link:?}"),
-    }
+    is_refused(&mut *listener, quic.connect(&address, &security)).await;
 }

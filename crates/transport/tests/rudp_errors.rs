@@ -2,25 +2,18 @@
 
 #![cfg(unix)]
 
+mod meeting;
 mod relay;
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::atomic::Ordering, time::Duration};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{
-    ConnectError, HandshakeError, Identity, Link, Listener, Rudp, RudpOptions, Security,
-    StreamError, Tcp, Transport, TransportError,
+    ConnectError, HandshakeError, Link, Listener, Rudp, RudpOptions, Security, StreamError, Tcp,
+    Transport, TransportError,
 };
 
-fn securities() -> (Security, Security) {
-    let identity = || Arc::new(Identity::generate().unwrap());
-    let (a, b) = (identity(), identity());
-    let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
-    (Security::tls(a, [of_b]), Security::tls(b, [of_a]))
-}
+use self::meeting::{beside, link_at, pinned};
 
 fn hasty() -> Rudp {
     let mut options = RudpOptions::default();
@@ -28,17 +21,9 @@ fn hasty() -> Rudp {
     Rudp::new(options)
 }
 
-/// Listens, with rejections of unknown peers, until the future completes.
-async fn beside<T>(listener: &mut dyn Listener, future: impl Future<Output = T>) -> T {
-    tokio::select! {
-        output = future => output,
-        accepted = listener.accept() => panic!("{accepted:?}"),
-    }
-}
-
 #[tokio::test]
 async fn another_transport_is_named() {
-    let (listening, connecting) = securities();
+    let (listening, connecting) = pinned();
     let (rudp, tcp) = (Rudp::default(), Tcp::default());
     for (here, there) in [
         (&rudp as &dyn Transport, &tcp as &dyn Transport),
@@ -61,7 +46,7 @@ async fn another_transport_is_named() {
 
 #[tokio::test]
 async fn plaintext_on_one_side_only_is_an_error_that_names_both() {
-    let (listening, connecting) = securities();
+    let (listening, connecting) = pinned();
     let rudp = Rudp::default();
     for (here, there, expected) in [
         (&listening, &Security::Plaintext, ["plaintext", "TLS"]),
@@ -84,7 +69,7 @@ async fn plaintext_on_one_side_only_is_an_error_that_names_both() {
 /// A listener of another version answers with the versions that it supports.
 #[tokio::test]
 async fn a_listener_of_another_version_is_named_with_its_version() {
-    let (_, connecting) = securities();
+    let (_, connecting) = pinned();
     let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap().to_string();
     let answer = async {
@@ -105,7 +90,7 @@ async fn a_listener_of_another_version_is_named_with_its_version() {
 
 #[tokio::test]
 async fn blocked_udp_is_named_with_the_way_out() {
-    let (listening, connecting) = securities();
+    let (listening, connecting) = pinned();
     let mut listener = hasty().listen("127.0.0.1:0", &listening).await.unwrap();
     let relay = relay::relay(&listener.local_address()).await;
     relay.faults.cut.store(true, Ordering::Relaxed);
@@ -124,12 +109,11 @@ async fn blocked_udp_is_named_with_the_way_out() {
 }
 
 async fn pair(rudp: &Rudp) -> (Link, Link, relay::Relay, Box<dyn Listener>) {
-    let (listening, connecting) = securities();
+    let (listening, connecting) = pinned();
     let mut listener = rudp.listen("127.0.0.1:0", &listening).await.unwrap();
     let relay = relay::relay(&listener.local_address()).await;
-    let (accepted, connected) =
-        tokio::join!(listener.accept(), rudp.connect(&relay.address, &connecting));
-    (accepted.unwrap(), connected.unwrap(), relay, listener)
+    let (accepted, connected) = link_at(&relay.address, &mut *listener, rudp, &connecting).await;
+    (accepted, connected, relay, listener)
 }
 
 /// The end of a party's stream may cross the close of a peer that has everything. Nothing is lost

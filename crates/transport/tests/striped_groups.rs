@@ -1,5 +1,7 @@
 //! Tests of links that grow: late stripes, foreign ones, and dead ones.
 
+mod meeting;
+
 use std::{
     sync::{
         Arc, Mutex,
@@ -19,9 +21,11 @@ use tokio::{
     time::timeout,
 };
 use transpute_transport::{
-    Identity, Link, LinkReader, LinkWriter, Listener, Registry, Security, StreamError,
-    StripedOptions, TcpStriped, Transport, TransportError,
+    Link, LinkReader, LinkWriter, Listener, Registry, Security, StreamError, StripedOptions,
+    TcpStriped, Transport, TransportError,
 };
+
+use self::meeting::{beside, identity, link_at, pinned, unpinned};
 
 const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
 
@@ -55,9 +59,8 @@ async fn is_hung_up_on(mut stream: TcpStream) {
 
 async fn works(listener: &mut dyn Listener, transport: &TcpStriped, security: &Security) {
     let address = listener.local_address();
-    let (accepted, connected) =
-        tokio::join!(listener.accept(), transport.connect(&address, security));
-    carries(accepted.unwrap(), connected.unwrap()).await;
+    let (accepted, connected) = link_at(&address, listener, transport, security).await;
+    carries(accepted, connected).await;
 }
 
 async fn carries(accepted: Link, connected: Link) {
@@ -106,10 +109,7 @@ async fn a_link_begins_with_one_stripe_and_does_without_those_that_do_not_come()
     assert!(error.unwrap_err().to_string().contains("byte 0 is on none"));
     // A stripe after that time belongs to no link, and waits in vain.
     let late = say(&address, &join(1, 1, 3)).await;
-    tokio::select! {
-        () = is_hung_up_on(late) => {}
-        link = listener.accept() => panic!("{link:?}"),
-    }
+    beside(&mut *listener, is_hung_up_on(late)).await;
     works(&mut *listener, &transport, &security).await;
 }
 
@@ -250,10 +250,7 @@ async fn links_that_lack_stripes_take_bounded_room() {
         is_hung_up_on(oldest).await;
         others
     };
-    let others = tokio::select! {
-        others = crowd => others,
-        link = listener.accept() => panic!("{link:?}"),
-    };
+    let others = beside(&mut *listener, crowd).await;
     works(&mut *listener, &transport, &security).await;
     drop(others);
 }
@@ -328,15 +325,6 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, count: Arc<Atomic
     let _ = to.shutdown().await;
 }
 
-fn pinned() -> (Security, Security) {
-    let (a, b) = (
-        Arc::new(Identity::generate().unwrap()),
-        Arc::new(Identity::generate().unwrap()),
-    );
-    let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
-    (Security::tls(a, [of_b]), Security::tls(b, [of_a]))
-}
-
 /// Sends bytes and waits until they have arrived.
 async fn send(writer: &mut LinkWriter, reader: &mut LinkReader, length: usize) {
     let (data, mut got) = (vec![5; length], vec![0; length]);
@@ -359,14 +347,12 @@ async fn late_stripes_join_a_link_that_works_already() {
     let (listening, connecting) = pinned();
     let mut listener = transport.listen("127.0.0.1:0", &listening).await.unwrap();
     let gate = Gate::before(listener.local_address()).await;
-    let (accepted, connected) = tokio::join!(
-        listener.accept(),
-        transport.connect(&gate.address, &connecting)
-    );
+    let (accepted, connected) =
+        link_at(&gate.address, &mut *listener, &transport, &connecting).await;
     // The listener is dropped.
     drop(listener);
-    let (mut near_reader, mut near_writer) = accepted.unwrap().into_parts();
-    let (mut far_reader, mut far_writer) = connected.unwrap().into_parts();
+    let (mut near_reader, mut near_writer) = accepted.into_parts();
+    let (mut far_reader, mut far_writer) = connected.into_parts();
     send(&mut near_writer, &mut far_reader, 300_000).await;
     send(&mut far_writer, &mut near_reader, 300_000).await;
     assert_eq!(gate.busy(BUSY), 1);
@@ -397,11 +383,9 @@ async fn stripes_that_never_come_are_done_without() {
         let (listening, connecting) = pinned();
         let mut listener = transport.listen("127.0.0.1:0", &listening).await.unwrap();
         let gate = Gate::before(listener.local_address()).await;
-        let (accepted, connected) = tokio::join!(
-            listener.accept(),
-            transport.connect(&gate.address, &connecting)
-        );
-        carries(accepted.unwrap(), connected.unwrap()).await;
+        let (accepted, connected) =
+            link_at(&gate.address, &mut *listener, &transport, &connecting).await;
+        carries(accepted, connected).await;
         assert_eq!(gate.busy(1), 1);
     }
 }
@@ -413,11 +397,8 @@ async fn a_stripe_that_dies_when_it_has_carried_something_ends_the_link() {
     let mut listener = transport.listen("127.0.0.1:0", &listening).await.unwrap();
     let gate = Gate::before(listener.local_address()).await;
     gate.open.add_permits(3);
-    let (accepted, connected) = tokio::join!(
-        listener.accept(),
-        transport.connect(&gate.address, &connecting)
-    );
-    let (accepted, connected) = (accepted.unwrap(), connected.unwrap());
+    let (accepted, connected) =
+        link_at(&gate.address, &mut *listener, &transport, &connecting).await;
     assert!(connected.info().peer_fingerprint.is_some());
     let (mut near_reader, mut near_writer) = accepted.into_parts();
     let (mut far_reader, _far_writer) = connected.into_parts();
@@ -449,12 +430,10 @@ async fn peers_without_an_identity_are_rejected_and_cost_a_growing_link_nothing(
     let address = listener.local_address();
     // A link that can still grow.
     let gate = Gate::before(address.clone()).await;
-    let (accepted, connected) = tokio::join!(
-        listener.accept(),
-        transport.connect(&gate.address, &connecting)
-    );
-    let (_near_reader, mut near_writer) = accepted.unwrap().into_parts();
-    let (mut far_reader, _far_writer) = connected.unwrap().into_parts();
+    let (accepted, connected) =
+        link_at(&gate.address, &mut *listener, &transport, &connecting).await;
+    let (_near_reader, mut near_writer) = accepted.into_parts();
+    let (mut far_reader, _far_writer) = connected.into_parts();
     for nonsense in [
         join(1, 0, 4),
         join(1, 1, 4),
@@ -478,16 +457,10 @@ async fn peers_without_an_identity_are_rejected_and_cost_a_growing_link_nothing(
 async fn a_link_without_pins_works_and_no_pinned_peer_takes_part() {
     for text in ["tcp", "tcp-striped:n=3"] {
         let transport = Registry::with_builtins().get(text).unwrap();
-        let identity = || Arc::new(Identity::generate().unwrap());
-        let unpinned = || Security::Unpinned {
-            identity: identity(),
-        };
         let mut listener = transport.listen("127.0.0.1:0", &unpinned()).await.unwrap();
         let address = listener.local_address();
-        let security = unpinned();
         let (accepted, connected) =
-            tokio::join!(listener.accept(), transport.connect(&address, &security));
-        let (accepted, connected) = (accepted.unwrap(), connected.unwrap());
+            link_at(&address, &mut *listener, &*transport, &unpinned()).await;
         for link in [&accepted, &connected] {
             assert!(link.info().encrypted && link.info().peer_fingerprint.is_none());
         }
@@ -504,10 +477,7 @@ async fn a_link_without_pins_works_and_no_pinned_peer_takes_part() {
                     Err(error) => Err::<(), _>(TransportError::from_io(error)),
                 }
             };
-            tokio::select! {
-                result = attempt => assert!(result.is_err()),
-                link = listener.accept() => panic!("{link:?}"),
-            }
+            assert!(beside(&mut *listener, attempt).await.is_err());
         }
     }
 }

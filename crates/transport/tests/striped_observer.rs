@@ -1,5 +1,7 @@
 //! Tests of an observer on the path that copies the connector's data.
 
+mod meeting;
+
 use std::{
     io,
     sync::{Arc, Mutex},
@@ -11,9 +13,9 @@ use tokio::{
     net::{TcpListener, TcpStream},
     time::timeout,
 };
-use transpute_transport::{
-    Identity, LinkReader, LinkWriter, Security, StripedOptions, TcpStriped, Transport,
-};
+use transpute_transport::{LinkReader, LinkWriter, StripedOptions, TcpStriped, Transport};
+
+use self::meeting::{beside, link_at, pinned};
 
 /// Connections of the link.
 const CONNECTIONS: u8 = 5;
@@ -110,19 +112,15 @@ async fn a_copied_connection_is_worthless() {
     let mut options = StripedOptions::default();
     options.connections = Some(CONNECTIONS);
     let transport = TcpStriped::new(options);
-    let identity = || Arc::new(Identity::generate().unwrap());
-    let (a, b) = (identity(), identity());
-    let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
-    let (listening, connecting) = (Security::tls(a, [of_b]), Security::tls(b, [of_a]));
+    let (listening, connecting) = pinned();
     let mut listener = transport.listen("127.0.0.1:0", &listening).await.unwrap();
     let address = listener.local_address();
     let observer = Observer::default();
     let via = observer.before(address.clone()).await;
 
-    let (accepted, connected) =
-        tokio::join!(listener.accept(), transport.connect(&via, &connecting));
-    let (mut near_reader, mut near_writer) = accepted.unwrap().into_parts();
-    let (mut far_reader, mut far_writer) = connected.unwrap().into_parts();
+    let (accepted, connected) = link_at(&via, &mut *listener, &transport, &connecting).await;
+    let (mut near_reader, mut near_writer) = accepted.into_parts();
+    let (mut far_reader, mut far_writer) = connected.into_parts();
     let all_join = async {
         while observer.copies().len() < CONNECTIONS.into() {
             send(&mut near_writer, &mut far_reader, 1 << 18).await;
@@ -132,19 +130,14 @@ async fn a_copied_connection_is_worthless() {
             }
         }
     };
-    tokio::select! {
-        joined = timeout(2 * LONG, all_join) => joined.expect("the true stripes do not join"),
-        link = listener.accept() => panic!("{link:?}"),
-    }
+    let joined = beside(&mut *listener, timeout(2 * LONG, all_join)).await;
+    joined.expect("the true stripes do not join");
     let replays = async {
         for copy in observer.copies() {
             replay(&address, &copy).await;
         }
     };
-    tokio::select! {
-        () = replays => {}
-        link = listener.accept() => panic!("{link:?}"),
-    }
+    beside(&mut *listener, replays).await;
     send(&mut near_writer, &mut far_reader, 1 << 20).await;
     send(&mut far_writer, &mut near_reader, 1 << 20).await;
 }

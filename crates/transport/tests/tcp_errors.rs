@@ -1,5 +1,7 @@
 //! Tests of the errors of a party whose peer is not the expected one.
 
+mod meeting;
+
 use std::{io, sync::Arc, time::Duration};
 
 use tokio::{
@@ -7,25 +9,15 @@ use tokio::{
     net::TcpListener,
 };
 use transpute_transport::{
-    AddressError, BindError, HandshakeError, Identity, Link, Listener, Security, Tcp, TcpOptions,
-    Transport, TransportError,
+    AddressError, BindError, HandshakeError, Identity, Link, Security, Tcp, TcpOptions, Transport,
+    TransportError,
 };
 
-fn identity() -> Arc<Identity> {
-    Arc::new(Identity::generate().unwrap())
-}
+use self::meeting::{beside, identity, link_at, requires_a_pin};
 
 async fn read_error(link: Link) -> TransportError {
     let (mut reader, _writer) = link.into_parts();
     TransportError::from_io(reader.read(&mut [0; 1]).await.unwrap_err())
-}
-
-/// Listens, with rejections of unknown peers, until the future completes.
-async fn beside<T>(mut listener: Box<dyn Listener>, future: impl Future<Output = T>) -> T {
-    tokio::select! {
-        output = future => output,
-        accepted = listener.accept() => panic!("{accepted:?}"),
-    }
 }
 
 #[tokio::test]
@@ -35,9 +27,9 @@ async fn plaintext_and_tls_name_the_option() {
     let tls =
         |me: &Arc<Identity>, peer: &Identity| Security::tls(Arc::clone(me), [peer.fingerprint()]);
 
-    let listener = tcp.listen("127.0.0.1:0", &tls(&a, &b)).await.unwrap();
+    let mut listener = tcp.listen("127.0.0.1:0", &tls(&a, &b)).await.unwrap();
     let address = listener.local_address();
-    let error = beside(listener, async {
+    let error = beside(&mut *listener, async {
         read_error(tcp.connect(&address, &Security::Plaintext).await.unwrap()).await
     })
     .await;
@@ -46,12 +38,12 @@ async fn plaintext_and_tls_name_the_option() {
         "this side speaks plaintext and the peer TLS: --plaintext must be given on both sides or on neither"
     );
 
-    let listener = tcp
+    let mut listener = tcp
         .listen("127.0.0.1:0", &Security::Plaintext)
         .await
         .unwrap();
     let address = listener.local_address();
-    let error = beside(listener, tcp.connect(&address, &tls(&b, &a)))
+    let error = beside(&mut *listener, tcp.connect(&address, &tls(&b, &a)))
         .await
         .unwrap_err();
     assert_eq!(
@@ -176,16 +168,7 @@ async fn addresses_are_named_in_errors() {
 
 #[tokio::test]
 async fn no_pin_no_link() {
-    let tcp = Tcp::default();
-    let security = Security::tls(identity(), []);
-    assert!(matches!(
-        tcp.listen("127.0.0.1:0", &security).await.err(),
-        Some(TransportError::Handshake(HandshakeError::NoPinnedPeer))
-    ));
-    assert!(matches!(
-        tcp.connect("127.0.0.1:1", &security).await,
-        Err(TransportError::Handshake(HandshakeError::NoPinnedPeer))
-    ));
+    requires_a_pin(&Tcp::default()).await;
 }
 
 #[tokio::test]
@@ -202,13 +185,8 @@ async fn any_one_of_several_pins_will_do() {
     let address = listener.local_address();
     for peer in [b, c] {
         let security = Security::tls(Arc::clone(&peer), [a.fingerprint()]);
-        let (accepted, connected) =
-            tokio::join!(listener.accept(), tcp.connect(&address, &security));
-        connected.unwrap();
-        assert_eq!(
-            accepted.unwrap().info().peer_fingerprint,
-            Some(peer.fingerprint())
-        );
+        let (accepted, _) = link_at(&address, &mut *listener, &tcp, &security).await;
+        assert_eq!(accepted.info().peer_fingerprint, Some(peer.fingerprint()));
     }
 }
 
@@ -219,8 +197,7 @@ async fn linux_reports_the_path() {
     let security = Security::Plaintext;
     let mut listener = tcp.listen("127.0.0.1:0", &security).await.unwrap();
     let address = listener.local_address();
-    let (accepted, connected) = tokio::join!(listener.accept(), tcp.connect(&address, &security));
-    let (accepted, connected) = (accepted.unwrap(), connected.unwrap());
+    let (accepted, connected) = link_at(&address, &mut *listener, &tcp, &security).await;
     let stats = connected.stats();
     let (_reader, mut writer) = connected.into_parts();
     let (mut reader, _writer) = accepted.into_parts();

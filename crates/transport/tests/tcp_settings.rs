@@ -1,8 +1,12 @@
 //! Tests of congestion control by name, and of a connection's statistics.
 #![cfg(target_os = "linux")]
 
+mod meeting;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transpute_transport::{Registry, Security, TransportError, UnsupportedError};
+
+use self::meeting::link_at;
 
 #[tokio::test]
 async fn a_congestion_control_asked_for_is_in_force_on_both_sides() {
@@ -12,9 +16,7 @@ async fn a_congestion_control_asked_for_is_in_force_on_both_sides() {
         let security = Security::Plaintext;
         let mut listener = transport.listen("127.0.0.1:0", &security).await.unwrap();
         let address = listener.local_address();
-        let (accepted, connected) =
-            tokio::join!(listener.accept(), transport.connect(&address, &security));
-        let (accepted, connected) = (accepted.unwrap(), connected.unwrap());
+        let (accepted, connected) = link_at(&address, &mut *listener, &*transport, &security).await;
         for link in [&accepted, &connected] {
             let path = link.stats().path();
             assert_eq!(path.congestion_control.as_deref(), Some("reno"), "{text}");

@@ -8,23 +8,15 @@ use tokio::{
     net::{TcpStream, UdpSocket},
 };
 use transpute_transport::{
-    ConnectError, HandshakeError, Identity, Link, Listener, Quic, Registry, Rudp, Security, Tcp,
-    TcpStriped, Transport, TransportError, Udp, UnsupportedError,
+    ConnectError, HandshakeError, Link, Listener, Quic, Registry, Rudp, Security, Tcp, TcpStriped,
+    Transport, TransportError, Udp, UnsupportedError,
     auto::{self, Accepted, AutoListener, Offer, Pick},
 };
 
 use crate::{
     always::{race_among, race_for},
-    beside,
-    meeting::{patient, pinned},
+    meeting::{beside, patient, pinned, unpinned},
 };
-
-fn unpinned() -> (Security, Security) {
-    let security = || Security::Unpinned {
-        identity: Arc::new(Identity::generate().unwrap()),
-    };
-    (security(), security())
-}
 
 async fn bind(security: &Security, offer: Offer) -> AutoListener {
     AutoListener::bind("127.0.0.1:0", security, offer)
@@ -116,7 +108,7 @@ async fn each_choice_carries_a_session() {
         "rudp",
     ];
     let plaintext = (Security::Plaintext, Security::Plaintext);
-    for (listening, connecting) in [pinned(), unpinned(), plaintext] {
+    for (listening, connecting) in [pinned(), (unpinned(), unpinned()), plaintext] {
         let is_plain = matches!(listening, Security::Plaintext);
         let mut listener = bind(&listening, Offer::all()).await;
         for choice in choices {
@@ -164,10 +156,8 @@ async fn either_side_may_use_a_transport_by_its_name() {
         let (accepted, won) = tokio::join!(listener.accept(), racing);
         converse(won.unwrap().link, accepted.unwrap()).await;
         // Only a link would be accepted, and a probe is not one.
-        let error = tokio::select! {
-            probed = auto::probe(&address, &b, patient()) => probed.unwrap_err(),
-            accepted = listener.accept() => panic!("{accepted:?}"),
-        };
+        let probing = auto::probe(&address, &b, patient());
+        let error = beside(&mut *listener, probing).await.unwrap_err();
         assert!(is_told(&error), "{error}");
     }
 }
@@ -250,10 +240,8 @@ async fn a_peer_with_another_transport_is_told_so() {
     );
     let mut plain = udp.listen("127.0.0.1:0", &listening).await.unwrap();
     let address = plain.local_address();
-    let error = tokio::select! {
-        won = race_for("tcp", &address, &connecting, patient()) => won.unwrap_err(),
-        accepted = plain.accept() => panic!("{accepted:?}"),
-    };
+    let racing = race_for("tcp", &address, &connecting, patient());
+    let error = beside(&mut *plain, racing).await.unwrap_err();
     assert!(is_told(&error), "{error}");
 }
 

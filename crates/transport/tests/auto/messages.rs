@@ -11,7 +11,7 @@ use transpute_transport::{
     auto::{AutoListener, AutoOptions, Offer, Pick},
 };
 
-use crate::{always::race_among, beside};
+use crate::{always::race_among, meeting::beside};
 
 const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
 const ALL: &[u8] = b"tpoffer3\x14\x00tcp,tcp-striped,rudp\x00\x00";

@@ -15,8 +15,7 @@ use transpute_transport::{
 
 use crate::{
     always::{race_among, race_for},
-    beside,
-    meeting::{patient, pinned},
+    meeting::{beside, patient, pinned},
     relay,
 };
 

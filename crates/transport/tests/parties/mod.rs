@@ -1,12 +1,13 @@
 //! Two parties of which one listens, for tests with unknown peers.
 
-use std::sync::Arc;
+#[path = "../meeting/mod.rs"]
+mod meeting;
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     task::JoinHandle,
 };
-use transpute_transport::{Identity, Link, Listener, Security, Transport};
+use transpute_transport::{Link, Listener, Security, Transport};
 
 /// Two parties that have pinned each other.
 pub(crate) struct Parties {
@@ -20,13 +21,11 @@ pub(crate) type Accepting = JoinHandle<(Link, Box<dyn Listener>)>;
 
 impl Parties {
     pub(crate) fn new(transport: impl Transport + 'static) -> Self {
-        let identity = || Arc::new(Identity::generate().unwrap());
-        let (a, b) = (identity(), identity());
-        let (of_a, of_b) = (a.fingerprint(), b.fingerprint());
+        let (listening, connecting) = meeting::pinned();
         Self {
             transport: Box::new(transport),
-            listening: Security::tls(a, [of_b]),
-            connecting: Security::tls(b, [of_a]),
+            listening,
+            connecting,
         }
     }
 
@@ -48,14 +47,19 @@ impl Parties {
             .await
             .unwrap();
         let (accepted, _listener) = accepting.await.unwrap();
-        let (mut reader, _keep) = link.into_parts();
-        let (_keep, mut writer) = accepted.into_parts();
-        writer.write_all(b"hello").await.unwrap();
-        writer.flush().await.unwrap();
-        let mut got = [0; 5];
-        reader.read_exact(&mut got).await.unwrap();
-        assert_eq!(&got, b"hello");
+        greet(accepted, link).await;
     }
+}
+
+/// Sends data from one end of a link to the other.
+pub(crate) async fn greet(from: Link, to: Link) {
+    let (mut reader, _keep) = to.into_parts();
+    let (_keep_too, mut writer) = from.into_parts();
+    writer.write_all(b"hello").await.unwrap();
+    writer.flush().await.unwrap();
+    let mut got = [0; 5];
+    reader.read_exact(&mut got).await.unwrap();
+    assert_eq!(&got, b"hello");
 }
 
 /// Returns the resident memory of this process.
