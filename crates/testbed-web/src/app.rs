@@ -18,7 +18,8 @@ use super::{
     token::Token,
 };
 
-/// Maximum number of HTTP responses that are open to send the events of jobs to browsers.
+/// Maximum number of open event streams. Each is an HTTP response that sends the events of a job to
+/// a browser.
 pub(super) const MAX_STREAMS: usize = 32;
 
 /// Maximum number of uploads received at the same time. It bounds memory, because each upload is
@@ -91,7 +92,7 @@ impl App {
     }
 
     /// Runs work that takes much processor time on a thread that may block. At most [`MAX_HEAVY`]
-    /// such requests run at once.
+    /// calls work at the same time; further calls wait.
     pub(super) async fn heavy<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
@@ -107,9 +108,9 @@ impl App {
         counted.get(source).cloned()
     }
 
-    /// Counts the gates of a circuit and remembers the result.
+    /// Counts the gates of a circuit and caches the result.
     pub(super) fn count(&self, source: &Source) -> Result<CircuitFacts, ApiError> {
-        /// Maximum number of remembered circuits, which bounds memory.
+        /// Maximum number of cached circuits. It bounds memory.
         const MAX_COUNTED: usize = 1000;
 
         if let Some(facts) = self.known(source) {

@@ -145,7 +145,7 @@ mod tests {
         assert!(bytes < 300_000, "{bytes} bytes");
         for asset in ASSETS {
             let text = std::str::from_utf8(asset.content).unwrap();
-            // XML namespaces look like addresses but are not loaded.
+            // XML namespaces look like URLs, but a browser does not load them.
             let text = text.replace("http://www.w3.org/", "");
             for place in ["http://", "https://", "src=\"//", "@import"] {
                 assert!(!text.contains(place), "{}: {place}", asset.path);

@@ -36,8 +36,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
         needs_type(request.headers(), "application/json")?;
         let bytes = read(request.into_body(), MAX_JSON_BYTES, JSON_TIMEOUT).await?;
         serde_json::from_slice(&bytes).map(Self).map_err(|error| {
-            // The position of the error is removed. It does not help users, because the web UI
-            // wrote the JSON.
+            // The position of the error is removed. It does not help users, because they did not
+            // write the JSON: the web UI did.
             let text = error.to_string();
             let text = text.split(" at line ").next().unwrap_or_default();
             ApiError::bad(format!("invalid request: {text}"))
@@ -57,7 +57,7 @@ pub(super) async fn upload(request: Request, max: usize) -> Result<Bytes, ApiErr
 }
 
 /// Receives a body of at most `max` bytes. Reads and discards up to [`MAX_DISCARDED_BYTES`] more of
-/// a longer body, because a client that is still sending often misses an early answer.
+/// a longer body, because a client often does not read an answer before it has sent its body.
 async fn read(mut body: Body, max: usize, limit: Duration) -> Result<Bytes, ApiError> {
     let reading = async {
         let mut bytes = BytesMut::new();

@@ -38,7 +38,8 @@ const MAX_HEAD_BYTES: usize = 32 << 10;
 
 /// Serves one connection until it ends or `stopping` becomes true.
 pub(super) async fn serve(stream: TcpStream, router: Router, mut stopping: watch::Receiver<bool>) {
-    // Nagle's algorithm would only delay the answers, which are written in one piece.
+    // Nagle's algorithm would only delay answers. It is not needed, because each answer is written
+    // in one piece.
     let _ = stream.set_nodelay(true);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -17,7 +17,8 @@ const API: &str = "/api/";
 /// The URL path of the request that exchanges the token for a session.
 const SESSION: &str = "/api/session";
 
-/// Content security policy: scripts, styles and requests only from this server, no framing.
+/// Content security policy: the page loads scripts and styles only from this server, sends requests
+/// only to it, and cannot be shown in a frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
                       connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 

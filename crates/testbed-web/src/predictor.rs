@@ -22,10 +22,11 @@ use transpute_select::{
 };
 use transpute_testbed::{emulated::path_of, record::Environment};
 
-/// Maximum number of cached circuits, and of cached cost figures per circuit.
+/// Maximum number of cached circuits, and of cached cost figures per circuit, which exist for each
+/// scheme and batch.
 const MAX_KNOWN: usize = 1000;
 
-/// Where a circuit comes from.
+/// The origin of a circuit.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Source {
     /// A built-in circuit, by its name in the catalogue.
@@ -51,9 +52,9 @@ pub(super) struct CircuitFacts {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TransportEntry {
     pub(super) name: String,
-    /// Whether the model predicts times of the transport.
+    /// True if the model can predict the time of the transport.
     pub(super) is_predictable: bool,
-    /// Whether the transport belongs to the set that is compared by default.
+    /// True if the transport belongs to the set that is compared by default.
     pub(super) is_usual: bool,
 }
 
@@ -79,8 +80,8 @@ pub(super) struct Predictions {
     pub(super) workload: Workload,
     /// Number of AND gates in one evaluation.
     pub(super) and_gates: u64,
-    /// The ranking of the transports. If no transport is usable, pairs of each transport and its
-    /// reason.
+    /// The ranking of the transports. If no transport is usable, a list of all transports with the
+    /// reason why each is not usable.
     pub(super) choice: Result<Choice, Vec<(String, String)>>,
 }
 

@@ -227,7 +227,7 @@ impl Run {
         self.overruns = Some(overruns.iter().sum());
     }
 
-    /// Adds the counters that were sampled immediately before the path was removed.
+    /// Adds the number of retransmitted segments from the last state of the run.
     pub(super) fn take_last_look(&mut self, look: &LiveState) {
         self.retransmitted_segments = look.retransmitted_segments;
     }
@@ -238,7 +238,7 @@ impl Run {
         self.predicted_high_s = Some(predicted.high);
     }
 
-    /// Returns the minimum run time that the conditions allow, if it is known.
+    /// Returns the lower bounds of the run time that the path sets. None if they are unknown.
     pub(super) fn limit(&self) -> Option<PathLimit> {
         Some(PathLimit {
             round_trips: self.round_trips?,

@@ -65,7 +65,7 @@ pub(super) struct ScenarioView {
     name: String,
     description: String,
     values: SliderValues,
-    /// Whether both directions have the same configuration.
+    /// True if both directions have the same configuration.
     symmetric: bool,
     /// Properties that no slider shows, as text.
     extras: Vec<String>,
@@ -119,8 +119,8 @@ impl ScenarioChoice {
 }
 
 impl Overrides {
-    /// Replaces the values that differ from the scenario's, and appends them to its name, as in
-    /// `eu-us,rtt=80,loss=0.01`.
+    /// Replaces values of the scenario. Appends each value that differs from the original to the
+    /// name of the scenario, as in `eu-us,rtt=80,loss=0.01`.
     fn apply(&self, mut scenario: Scenario) -> Result<Scenario, ApiError> {
         let mut name = scenario.name.clone();
         let now = SliderValues::of(&scenario);
@@ -159,7 +159,8 @@ impl Overrides {
             }
             let after = (limit(&scenario.up), limit(&scenario.down));
             match (before == after, queue) {
-                // If the queue limit is the same in another notation, the scenario is unchanged.
+                // A scenario gives the queue limit in bytes or as a multiple of the bandwidth-delay
+                // product. If both give the same limit, the scenario is unchanged.
                 (true, _) => [scenario.up, scenario.down] = kept,
                 (false, Some(bytes)) => label(&mut name, "queue", &bytes),
                 (false, None) => label(&mut name, "queue", &"default"),

@@ -46,7 +46,7 @@ pub struct ServerConfig {
     pub binary: PathBuf,
     /// The secret that clients must present. It is optional on a loopback address.
     pub token: Option<Token>,
-    /// Whether clients may run commands with the permissions of this process.
+    /// True if clients may run commands with the permissions of this process.
     pub allow_programs: bool,
     /// The transports that users may choose. The program at `binary` must support them too.
     pub registry: Registry,
@@ -169,7 +169,7 @@ impl WebServer {
         }
         drop(listener);
         let ending = Arc::clone(&app);
-        // If stopping panics, Rust prints the panic, and the shutdown continues.
+        // If `stop` panics, Rust prints the panic message, and the shutdown continues.
         let _ = tokio::task::spawn_blocking(move || ending.jobs.stop()).await;
         stop.send_replace(true);
         let _ = timeout(SHUTDOWN_TIMEOUT, async {
@@ -187,7 +187,7 @@ fn count_all(app: &App) {
         if *app.stopping.borrow() {
             return;
         }
-        // The error is ignored here. A request for this circuit gets it again.
+        // An error is ignored here. A request for this circuit counts again and reports the error.
         let _ = app.count(&Source::BuiltIn(circuit.example.spec.to_owned()));
     }
 }

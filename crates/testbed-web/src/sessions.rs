@@ -14,7 +14,7 @@ use super::token::{Token, TokenError};
 /// recently.
 const MAX_SESSIONS: usize = 64;
 
-/// Time without a request after which a session ends. Twelve hours are longer than a night.
+/// Time without a request after which a session ends. With twelve hours, a session lasts overnight.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// SHA-256 digest of a session's identifier. The timing of a lookup by digest reveals nothing about

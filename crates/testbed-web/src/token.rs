@@ -10,8 +10,8 @@ use zeroize::Zeroizing;
 /// Number of random bytes in a token: 192 bits.
 const RANDOM_BYTES: usize = 24;
 
-/// Accepted lengths of a token that a user chooses, in characters. 22 random base64 characters have
-/// 132 bits.
+/// Accepted lengths of a token that a user chooses, in characters. The minimum is 22, because 22
+/// random base64 characters have 132 bits.
 const LENGTHS: std::ops::RangeInclusive<usize> = 22..=256;
 
 /// The secret that clients of the server must present.

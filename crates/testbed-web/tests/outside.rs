@@ -14,7 +14,7 @@ use transpute::{
 use transpute_testbed::runner::Matrix;
 use transpute_testbed_web::{ServerConfig, WebServer};
 
-/// TCP under another name.
+/// A transport of this test: TCP under another name.
 struct Mine;
 
 #[async_trait]

@@ -10,8 +10,8 @@ use transpute_units::{Bandwidth, KnownDirection, Loss};
 
 use crate::record::Environment;
 
-/// The assumed rate of a path without an emulated bottleneck. Processors garble more slowly, so the
-/// exact value does not matter.
+/// The assumed rate of a path without an emulated bottleneck. Garbling produces tables at a lower
+/// rate, so the exact value does not matter.
 const UNLIMITED: Bandwidth = Bandwidth::from_megabits_per_second(10_000.0);
 
 /// Average fill of a bottleneck queue, as a fraction, while a CUBIC flow is limited by losses of

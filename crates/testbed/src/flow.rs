@@ -47,7 +47,7 @@ pub struct FlowReport {
     pub peak_mbit: f64,
 }
 
-/// The result of echo requests.
+/// The number and the round-trip times of a sequence of UDP echo requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct EchoReport {
     /// Number of requests sent.
@@ -100,7 +100,7 @@ pub(crate) fn receive(
     })
 }
 
-/// Returns whether an error is temporary.
+/// Returns whether an error only means that a call must be repeated, such as a timeout.
 fn is_passing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -198,7 +198,8 @@ pub(crate) struct Flows {
 }
 
 impl Flows {
-    /// Starts the cross traffic of the scenario, if any, and waits for [`HEAD_START`].
+    /// Starts the cross traffic of the scenario and waits for [`HEAD_START`]. Does nothing if the
+    /// scenario has no cross traffic.
     pub(crate) fn of_scenario(lab: &Lab, scenario: &Scenario) -> io::Result<Self> {
         let Some(cross) = &scenario.cross_traffic else {
             return Ok(Self::default());

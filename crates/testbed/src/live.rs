@@ -18,10 +18,10 @@ use crate::measure::StderrCallback;
 /// in nanoseconds since 1970.
 const PHASE: &str = "phase ";
 
-/// Maximum number of phases of one run.
+/// Maximum number of reported phases that are stored for one run.
 const MAX_PHASES: usize = 64;
 
-/// Maximum length of a phase line, in bytes.
+/// Maximum length of a phase line, in bytes. The rest of a longer line is ignored.
 const MAX_LINE_BYTES: usize = 200;
 
 /// A handle through which any thread observes the run in progress. Clones share the run.
@@ -52,7 +52,7 @@ struct Heard {
     when: SystemTime,
 }
 
-/// A phase of a party.
+/// A point in a run. Each party reports the time at which it reaches this point.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -228,7 +228,7 @@ impl Current {
     }
 }
 
-/// Splits a stream of bytes into lines.
+/// Splits a stream of bytes into lines. It stores the bytes of the incomplete line.
 #[derive(Default)]
 struct Lines(Vec<u8>);
 
@@ -344,7 +344,7 @@ mod tests {
                 (PhaseName::Output, at(2.0))
             ]
         );
-        // Only the beginning of a long line is kept.
+        // Only the first `MAX_LINE_BYTES` of a long line are stored.
         lines.take(&vec![b'x'; 1 << 20], |_| panic!("no line"));
         assert_eq!(lines.0.len(), MAX_LINE_BYTES);
     }

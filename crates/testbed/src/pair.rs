@@ -33,7 +33,7 @@ const HEAD_START: Duration = Duration::from_millis(300);
 /// each signal.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Maximum number of characters of a program's error message. The rest is cut.
+/// Maximum number of characters of a program's error message. The rest is not stored.
 const MAX_COMPLAINT: usize = 500;
 
 /// The interval between checks whether a process has ended.
@@ -57,8 +57,8 @@ pub struct PairOptions<'a> {
 pub struct PairReport {
     /// The exit code of the program on side A. None if a signal ended it.
     pub a_code: Option<i32>,
-    /// True if this process ended the program on side A by a signal after the end of side B, as for
-    /// a server. Its exit code then does not count as a result.
+    /// True if this process ended the program on side A by a signal after the program on side B had
+    /// ended. This is usual for a server. `a_code` then does not show success or failure.
     pub a_stopped: bool,
     /// The exit code of the program on side B. None if a signal ended it.
     pub b_code: Option<i32>,
@@ -89,8 +89,8 @@ pub struct PairReport {
 /// print to the streams of this process. Both are ended when `cancel` becomes true.
 ///
 /// # Errors
-/// Returns [`RunError`]: the path cannot be emulated, or a command cannot be started. A failing
-/// command is not an error.
+/// Returns [`RunError`] if the path cannot be emulated or a command cannot be started. A command
+/// that fails is not an error.
 pub fn run(
     scenario: &Scenario,
     commands: [&str; 2],
@@ -102,7 +102,8 @@ pub fn run(
 /// Runs two commands like [`run`], with options.
 ///
 /// # Errors
-/// The errors of [`run`], and [`RunError::Tool`] for a command that exceeds its time limit.
+/// Returns the errors of [`run`], and [`RunError::Tool`] if the command on side B exceeds the time
+/// limit.
 pub fn run_with(
     scenario: &Scenario,
     commands: [&str; 2],
@@ -135,7 +136,7 @@ pub(crate) struct Pair<'a> {
     pub(crate) options: PairOptions<'a>,
 }
 
-/// The relevant output of a command.
+/// The parts of a command's output that are stored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct KeptOutput {
     /// The last line of standard output that is a JSON object.
@@ -165,8 +166,8 @@ impl Pair<'_> {
         cancel: &AtomicBool,
     ) -> Result<Outcome, RunError> {
         let mut lab = Lab::start(scenario)?;
-        // The watchdog starts before the commands, because it does not protect programs that were
-        // started earlier.
+        // The watchdog starts before the commands, because it may miss programs that were started
+        // earlier.
         let watchdog = Watchdog::start(&lab).map_err(|error| failed("/bin/sh", &error))?;
         let shown = (self.options.live).map(|live| live.begin(&lab, true));
         let show = |side, group: &Group| {
@@ -355,7 +356,7 @@ impl Group {
 
     fn signal(&self, signal: Signal) {
         if let Some(group) = i32::try_from(self.shell.id()).ok().and_then(Pid::from_raw) {
-            // An error means that the group is empty, which is the goal.
+            // An error means that the group has no processes. Then there is nothing to signal.
             let _ = kill_process_group(group, signal);
         }
     }

@@ -18,7 +18,7 @@ enum Scope {
     UserOnly,
 }
 
-/// The threads and processes that a counter counts.
+/// The threads and processes whose events a counter counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum CounterTarget {
     /// The calling thread, from now on.
@@ -36,8 +36,9 @@ pub(crate) struct ProcessCounters {
 }
 
 impl ProcessCounters {
-    /// Creates counters for the programs that the calling thread starts from now on. A counter that
-    /// this machine lacks is left out. Counting begins when a child process executes its program.
+    /// Creates counters for the programs that the calling thread starts from now on. A counter is
+    /// `None` if this machine cannot provide it. Counting begins when a child process executes its
+    /// program.
     pub(crate) fn of_started() -> Self {
         let open = |event| Some(open_widest(event, CounterTarget::Started).ok()?.0);
         Self {
@@ -150,8 +151,8 @@ mod tests {
 
     const ROLE: &str = "TRANSPUTE_PERF_BURNER";
 
-    /// Keeps the processor busy in two threads. Another test starts it as a child process. Without
-    /// the environment variable of that test, it does nothing.
+    /// Keeps the processor busy in two threads. Another test starts this test as a child process
+    /// and sets the environment variable `ROLE`. Without this variable, the test does nothing.
     #[test]
     fn burner() {
         if std::env::var_os(ROLE).is_none() {

@@ -28,12 +28,12 @@ pub struct RunRecord {
     pub circuit: String,
     /// The garbling scheme, as given to `transpute run`.
     pub scheme: String,
-    /// The transport that the command line named. If it is `auto`, [`PartyRecord::transport`] has the
-    /// transport that the parties chose.
+    /// The transport that the command line named. If it is `auto`, the parties' choice is in
+    /// [`PartyRecord::transport`].
     pub transport: String,
     /// Number of evaluations in the run.
     pub batch: u64,
-    /// The parties used encryption and authentication.
+    /// True if the parties used encryption and authentication.
     pub encrypted: bool,
     /// Number of the run in its cell, from 0. The fields above define the cell.
     pub repetition: u32,
@@ -172,8 +172,8 @@ pub struct PathLimit {
     /// Time of all round trips plus `transfer_ms`, without overlap.
     pub limit_ms: f64,
     /// Lower bound with the largest possible overlap: the maximum of the time of all round trips,
-    /// and of each direction's transfer time plus its delay. No protocol is faster. A protocol that
-    /// sends tables before it hears from the evaluator can be faster than `limit_ms`.
+    /// and of each direction's transfer time plus its delay. No protocol is faster. A protocol in
+    /// which the garbler sends tables before it receives a message can be faster than `limit_ms`.
     pub floor_ms: f64,
     /// Run time divided by `limit_ms`. None if `limit_ms` is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -216,8 +216,8 @@ impl PathLimit {
     }
 }
 
-/// The measurements of one party. Times are in milliseconds. Points in time count from both
-/// parties being connected.
+/// The measurements of one party. Times are in milliseconds. Points in time are relative to the
+/// time at which both parties were connected.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct PartyRecord {
     /// The name of the transport in use.
@@ -332,8 +332,8 @@ impl Record for RunRecord {
     }
 }
 
-/// Reads the records of a file, in order. Ignores an incomplete last line, which a runner leaves if it
-/// is killed while it writes.
+/// Reads the records of a file, in order. Ignores an incomplete last line, which a runner leaves if
+/// it is killed while it writes.
 ///
 /// # Errors
 /// Returns [`RecordError`] if the file cannot be read or a line is invalid.

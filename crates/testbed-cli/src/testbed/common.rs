@@ -18,7 +18,8 @@ pub(super) fn own_program() -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::other("cannot find this program").because(error))
 }
 
-/// Runs blocking work on a thread. An interrupt by the user sets the flag that `work` receives.
+/// Runs blocking work on a thread. If the user interrupts it (Ctrl-C), the flag that `work`
+/// receives becomes true.
 pub(super) fn cancellable<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> Result<T, RunError> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -45,7 +46,7 @@ pub(super) fn cancellable<T: Send + 'static>(
     })
 }
 
-/// Prints the summary of a sweep.
+/// Prints the summary of the runs of a command to standard error.
 pub(super) fn note(summary: &MatrixSummary, results: &Path) {
     let MatrixSummary {
         measured,
@@ -74,7 +75,8 @@ pub(super) fn check_failed(failed: u64, results: &Path) -> Result<(), Failure> {
 }
 
 /// Runs blocking work like [`cancellable`]. The first interrupt sets the first flag, so that the
-/// work stops after the current run. The second interrupt sets the second flag, which aborts it.
+/// work stops after the current run. The second interrupt sets the second flag, so that the current
+/// run is aborted.
 pub(super) fn stoppable<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool, &AtomicBool) -> Result<T, RunError> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -116,7 +118,7 @@ pub(super) fn load(name_or_path: &str) -> Result<Scenario, Failure> {
     })
 }
 
-/// Converts a scenario error to a failure. An error that concerns no file counts as a usage error.
+/// Converts an error of a scenario that concerns no file to a usage error.
 pub(super) fn scenario_failure(error: ScenarioError) -> Failure {
     Failure::new(FailureKind::Usage, error.to_string()).because(error)
 }
@@ -124,7 +126,7 @@ pub(super) fn scenario_failure(error: ScenarioError) -> Failure {
 fn run_failure(error: RunError) -> Failure {
     let kind = match &error {
         RunError::Empty(_) | RunError::Circuit { .. } => FailureKind::Usage,
-        RunError::Results { .. } | RunError::Locked { .. } | RunError::Rows(_) => FailureKind::File,
+        RunError::Results { .. } | RunError::Locked { .. } | RunError::Records(_) => FailureKind::File,
         _ => FailureKind::Other,
     };
     Failure::new(kind, error.to_string()).because(error)

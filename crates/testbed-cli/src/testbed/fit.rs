@@ -35,7 +35,7 @@ struct Residual<'a> {
     cell: &'a str,
     transport: &'a str,
     is_held_out: bool,
-    /// Whether the run was cut off after `measured_s`.
+    /// True if the run was cut off after `measured_s`.
     is_cut: bool,
     measured_s: f64,
     predicted_s: f64,

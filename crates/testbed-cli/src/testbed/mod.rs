@@ -44,7 +44,8 @@ enum Command {
     Link(link::Args),
 }
 
-/// The testbed, for [`transpute_cli::main`]. The plain `transpute` command is compiled without it.
+/// The testbed, as the type parameter of [`transpute_cli::main`]. The program `transpute` does not
+/// contain it.
 pub(crate) enum Included {}
 
 impl Testbed for Included {

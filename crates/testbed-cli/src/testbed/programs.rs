@@ -97,7 +97,8 @@ pub(crate) fn programs(args: Args) -> Result<(), Failure> {
     check_failed(summary.failed, &args.results)
 }
 
-/// Returns the cells with these names, or all cells if no name is given.
+/// Returns the cells that one of these names or prefixes of names selects. Returns all cells if
+/// `names` is empty.
 fn chosen(cells: Vec<ProgramCell>, names: &[String]) -> Result<Vec<ProgramCell>, Failure> {
     for name in names {
         if !cells.iter().any(|cell| cell.is_named(name)) {
@@ -137,7 +138,7 @@ fn plan_failure(error: PlanError) -> Failure {
         } => Some(error),
         _ => None,
     };
-    // The other messages include their causes.
+    // The messages of all other errors include their causes.
     if matches!(file_error, Some(ConfigFileError::Read { .. })) {
         return failure.because(error);
     }

@@ -29,7 +29,8 @@ impl ProgressReporter {
         Self { quiet, bar }
     }
 
-    /// Reports progress like [`report`](Self::report). Breaks if `stop` is set.
+    /// Reports progress like [`report`](Self::report). Returns `Break` if `stop` is true, so that
+    /// no more runs start.
     pub(super) fn report_until<C: Display, R>(
         &self,
         stop: &AtomicBool,

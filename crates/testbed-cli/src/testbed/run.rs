@@ -189,7 +189,7 @@ fn matrix(args: &Args) -> Result<Matrix, Failure> {
             Scheme::ALL.map(|scheme| scheme.to_string()),
             |name| {
                 match name {
-                    // The parties choose a scheme like a transport.
+                    // With this name, the parties choose the scheme, as they do for transports.
                     AUTO => Ok(name.to_owned()),
                     _ => Ok(Scheme::from_str(name)?.to_string()),
                 }
@@ -208,7 +208,7 @@ pub(super) fn transports(given: &[String]) -> Result<Vec<String>, Failure> {
         .map_err(|error| Failure::usage(format!("--transports: {error}")))
 }
 
-/// Checks the names of transports; "all" also includes auto.
+/// Checks the names of transports and expands "all", which also includes `auto`.
 fn with_auto(given: &[String]) -> Result<Vec<String>, Failure> {
     let mut names = transports(given)?;
     if given.iter().any(|name| name == ALL) {
@@ -217,7 +217,7 @@ fn with_auto(given: &[String]) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// Checks names and expands "all".
+/// Checks the names that are given for `flag`, and expands "all".
 fn names<T: ToString>(
     flag: &str,
     given: &[String],

@@ -86,8 +86,8 @@ struct Sweep {
     /// Number of runs of each transport in each cell
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
-    /// Maximum time of a run, in seconds. A run is cut off earlier at ten times what the link rate
-    /// allows
+    /// Maximum time of a run, in seconds. A run is cut off earlier after six times what the link
+    /// rate allows, but not within the first 8 s
     #[arg(long, value_name = "SECS", default_value_t = DEFAULT_CUT_OFF.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     cut_off: u64,
 }
@@ -246,7 +246,7 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let options = MatrixOptions {
         binary: own_program()?,
         results: args.results.clone(),
-        // The time limit exceeds the time after which any run is cut off.
+        // A run must be cut off before it reaches this time limit, which would be a failure.
         timeout: sweep.max_run_time() + Duration::from_secs(30),
         timelines: Timelines::None,
         live: None,
@@ -261,7 +261,8 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     if !args.quiet {
         note(&summary, &args.results);
     }
-    // Failed runs are expected in some cells: they are recorded, and the score counts them.
+    // Failed runs are not an error of this command. They are expected in some cells, and `score`
+    // includes them.
     Ok(())
 }
 
@@ -287,7 +288,7 @@ fn score(args: &ScoreArgs) -> Result<(), Failure> {
     let mut names = transports.clone();
     names.sort_by_key(|&name| name != AUTO);
     let mut choosers: Vec<_> = names.into_iter().map(Judged::always).collect();
-    // The position is after `auto`, if `auto` was run, and before the fixed transports.
+    // `rule` comes after `auto`, if `auto` was run, and before the fixed transports.
     let place = usize::from(transports.contains(&AUTO));
     choosers.insert(place, Judged::rule());
     choosers.insert(place + 1, Judged::model(by_model));

@@ -84,7 +84,8 @@ pub(crate) fn serve(args: Args) -> Result<(), Failure> {
     };
     transpute_cli::block_on(async {
         let server = WebServer::bind(config).await.map_err(failure)?;
-        // Signal handlers are installed before the address is printed.
+        // Signal handlers are installed before the address is printed, so that a program that reads
+        // the address can send a signal at once.
         let over = interrupted();
         tokio::pin!(over);
         let address = server.address();

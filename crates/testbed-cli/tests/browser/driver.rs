@@ -17,13 +17,13 @@ use thirtyfour::{
     WebElement, error::WebDriverResult,
 };
 
-/// Maximum wait of a test for a change of the page or for a file.
+/// Maximum time that a test waits for a change of the page or for a file.
 const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Interval at which a condition is checked again.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Command-line flags of Chromium. There is no sandbox, because tests may run as root, and no
+/// Command-line flags of Chromium. They disable the sandbox, because tests may run as root, and all
 /// background traffic.
 const FLAGS: [&str; 9] = [
     "--headless=new",
@@ -155,7 +155,8 @@ impl Browser {
         self.cdp("Emulation.setEmulatedMedia", features).await;
     }
 
-    /// Opens an address in a blank page, so that the application starts again.
+    /// Opens a blank page and then the address, so that the web UI starts again even if only the
+    /// part after `#` differs.
     pub(super) async fn open(&self, address: &str) {
         self.driver.goto("about:blank").await.unwrap();
         self.driver.goto(address).await.unwrap();
@@ -248,7 +249,7 @@ impl Browser {
 
     async fn clicked(&self, by: &By) {
         self.persist(by, async |found| {
-            // Centred, because a sticky element may cover the edge of the window.
+            // The element is centred, because a sticky element may cover the edge of the window.
             let script = "arguments[0].scrollIntoView({block: 'center'})";
             let element = vec![found.to_json()?];
             self.driver.execute(script, element).await?;
@@ -266,7 +267,8 @@ impl Browser {
         .await;
     }
 
-    /// Calls `act` with an element. Tries again if the page has replaced the element meanwhile.
+    /// Calls `act` with an element. Repeats the call if the page has replaced the element in the
+    /// meantime.
     async fn persist(&self, by: &By, act: impl AsyncFn(WebElement) -> WebDriverResult<()>) {
         let deadline = Instant::now() + TIMEOUT;
         loop {
@@ -305,7 +307,7 @@ impl Browser {
         fs::create_dir_all(&folder).unwrap();
         let width = self.js("innerWidth").await;
         let height = self.js("document.documentElement.scrollHeight").await;
-        // The whole page, not only the window. Chromium limits the height of screenshots.
+        // The window gets the height of the whole page. Chromium limits the height of screenshots.
         let height = height.as_u64().unwrap().clamp(900, 8000);
         self.size(width.as_u64().unwrap(), height).await;
         let png = self.driver.screenshot_as_png().await.unwrap();
@@ -370,7 +372,7 @@ impl Browser {
     }
 
     /// Waits until this number of files from the server is downloaded. Returns their names and
-    /// contents. Charts that the page itself draws do not count.
+    /// contents. Charts that the page itself draws and saves are not included.
     pub(super) async fn downloaded(&self, number: usize) -> Vec<(String, Vec<u8>)> {
         let deadline = Instant::now() + TIMEOUT;
         loop {

@@ -24,7 +24,7 @@ const COMPARED: &str =
 #[test]
 fn one_click_compares_all_transports() {
     browse(Needs::Paths, &[], async |browser, server| {
-        // The defaults choose circuit, network and transports.
+        // The form already has a circuit, a network and transports.
         run(browser).await;
         browser
             .until(&format!("document.querySelector('{DONE}')"))
@@ -37,7 +37,7 @@ fn one_click_compares_all_transports() {
         }
         browser.sees("h1", "aes128").await;
         browser.sees(".verdict", "was fastest").await;
-        // The physical limit is drawn and labelled in the chart.
+        // The chart shows the minimum time that the path allows, with a label.
         browser.sees(".group svg", "limit ").await;
         browser
             .until("document.querySelectorAll('.group svg rect title').length >= 8")
@@ -49,7 +49,7 @@ fn one_click_compares_all_transports() {
             .await;
         browser.screenshot("comparison-1280").await;
         browser.is_structured().await;
-        // A table that does not fit shows a hint.
+        // A table that is too wide for the window shows a hint to scroll.
         browser.wide(390).await;
         browser
             .until("[...document.querySelectorAll('.scroll-hint')].some((each) => !each.hidden)")
@@ -68,12 +68,12 @@ fn one_click_compares_all_transports() {
         browser.sees("h1", "aes128 over ").await;
         browser.sees("dt", "Physical limit").await;
         browser.is_structured().await;
-        // Without losses, the axis of the chart still has whole numbers.
+        // The axis of the chart of losses has whole numbers, even if nothing was lost.
         let losses = "[...document.querySelectorAll('svg[aria-label^=Losses] text[text-anchor=end]')].map((each) => each.textContent)";
         browser.until(&format!("{losses}.length >= 2")).await;
         assert_eq!(browser.js(losses).await, json!(["0", "1"]));
         browser.has_no_errors().await;
-        // Without a selection, all runs are overlaid.
+        // If no runs are selected, "Overlay" compares all runs.
         browser.click("nav [href='#/history']").await;
         browser.sees(".total", &format!("{total} runs")).await;
         browser.press("Overlay").await;
@@ -147,7 +147,8 @@ fn a_run_is_watched_and_cancelled() {
         browser.write("[name=repetitions]", "500").await;
         browser.sees(".what", "2,500 runs").await;
         run(browser).await;
-        // Throughput in Mbit/s with the link rate, phases of both parties, and counters.
+        // The live view shows the throughput with the link rate, the phases of both parties, and
+        // counters.
         let live = ".view.job > .card";
         browser
             .until(&format!(
@@ -200,7 +201,7 @@ fn a_run_is_watched_and_cancelled() {
 
 #[test]
 fn uploads_are_checked_and_their_names_are_only_text() {
-    // A file name with markup. It has no slash, which file names cannot contain.
+    // A file name with markup that would change the title. File names cannot contain a slash.
     const NAME: &str = "<img src=x onerror=document.title='spoiled'>.txt";
     browse(Needs::Paths, &[], async |browser, server| {
         let folder = server.as_ref().unwrap().folder().to_owned();
@@ -211,7 +212,7 @@ fn uploads_are_checked_and_their_names_are_only_text() {
             .await;
         browser.click(".upload summary").await;
         browser.give(".upload input", &broken).await;
-        // The server's message contains position and problem.
+        // The server's message contains the line number and the problem.
         browser.sees(".upload [role=alert]", "broken.txt: ").await;
         browser.sees(".upload [role=alert]", "5:").await;
         browser.sees(".upload [role=alert]", "NOPE").await;
@@ -268,7 +269,7 @@ fn two_browsers_share_a_server() {
             async |other| {
                 other.open(&server.address).await;
                 other.until("document.querySelector('.forecast svg')").await;
-                // The first job takes long; the second one waits for it.
+                // The first job takes long, so the second job waits in the queue.
                 one.until("document.querySelector('.forecast svg')").await;
                 one.choose("[name=scenario]", "satellite").await;
                 one.write("[name=repetitions]", "200").await;
@@ -394,7 +395,7 @@ fn runs_are_filtered_overlaid_exported_and_deleted() {
             }
         }
 
-        // Deletion asks for confirmation; then the selected and the filtered runs are deleted.
+        // After a confirmation, the selected runs are deleted, and then the filtered ones.
         browser.press("Delete").await;
         browser
             .sees("dialog", "all 2 runs that match the filters")

@@ -191,7 +191,7 @@ fn cells_of_the_map_are_selected_with_the_keyboard() {
             .js("document.querySelectorAll('.cell tbody tr').length")
             .await;
         assert!(number.as_u64() >= Some(2), "{number}");
-        // The form takes over the conditions of the selected cell.
+        // The form for a new run has the conditions of the selected cell.
         browser.press("Run this cell").await;
         browser
             .until("document.querySelector('.forecast svg')")

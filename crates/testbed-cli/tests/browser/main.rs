@@ -37,7 +37,7 @@ impl Server {
             .args(["testbed", "serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(folder.path().join("data"))
             .args(args)
-            // The measurements of this machine must not remain in the user's cache.
+            // The server must not write its measurements of this machine to the user's cache.
             .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -55,7 +55,7 @@ impl Server {
                 None => said.push(line),
             }
         };
-        // Later output must not fill the pipe.
+        // Further output is read, because a full pipe would block the server.
         thread::spawn(move || lines.for_each(drop));
         Self {
             address,
@@ -80,7 +80,7 @@ impl Server {
         format!("{}#/{view}", self.origin())
     }
 
-    /// The address of the page without the token.
+    /// Returns the address of the page without the token.
     fn origin(&self) -> &str {
         self.address.split('#').next().unwrap()
     }

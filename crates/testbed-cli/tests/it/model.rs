@@ -36,7 +36,7 @@ fn a_model_is_fitted_shown_and_used() {
         assert!(goodness["cells"].as_u64().unwrap() > 8, "{model}");
         goodness["median_error"].as_f64().unwrap()
     });
-    // The records are fixed, so the errors of the fit do not vary.
+    // The records never change, so the errors of the fit are always the same.
     assert!(
         fit_error < 0.15 && unseen_error < 0.25,
         "{fit_error} {unseen_error}"
@@ -82,7 +82,8 @@ fn a_model_is_fitted_shown_and_used() {
         found.unwrap()["seconds"].as_f64().unwrap()
     };
     for transport in ["tcp", "tcp-striped", "quic", "rudp"] {
-        // The first workload needs two round trips of 110 ms, the second one 50 MB at 1 Gbit/s.
+        // The first workload takes two round trips of 110 ms, which are 220 ms. The second workload
+        // sends 50 MB, which take 400 ms at 1 Gbit/s.
         assert!(seconds(0, transport) > 0.22, "{transport}: {predicted}");
         assert!(seconds(1, transport) > 0.4, "{transport}: {predicted}");
     }
@@ -102,7 +103,7 @@ fn every_run_is_listed_as_fitted_or_held_out() {
         .count();
     assert!(held_out > 0 && held_out < lines.len(), "{text}");
     for one in &lines {
-        // Runs of one cell are on the same side of the split.
+        // All runs of one cell belong to the same part, `fit` or `unseen`.
         let other = lines
             .iter()
             .find(|other| other["cell"] == one["cell"])
@@ -154,7 +155,7 @@ fn invalid_models_and_paths_are_rejected() {
 #[test]
 fn a_plan_counts_what_its_runs_cost() {
     let folder = tempfile::tempdir().unwrap();
-    // 1 GB at 8 Gbit/s.
+    // This workload sends 1 GB, which takes one second at 8 Gbit/s.
     let work = write(
         folder.path(),
         "work.json",
@@ -167,7 +168,8 @@ fn a_plan_counts_what_its_runs_cost() {
     let number = |plan: &Value, field: &str| plan[field].as_f64().unwrap();
     let seconds = number(&once, "seconds");
     assert!(seconds > 8.0, "{once}");
-    // Headers and retransmissions are paid for. Each of the two machines costs 0.001 per second.
+    // The price of traffic includes headers and retransmissions. Each of the two machines costs
+    // 0.001 per second.
     let sent = number(&once, "garbler_bytes");
     assert!((1e9..1.2e9).contains(&sent), "{once}");
     let sent = (sent + number(&once, "evaluator_bytes")) / 1e9;

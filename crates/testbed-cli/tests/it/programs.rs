@@ -168,7 +168,7 @@ fn programs_run_in_a_matrix_that_is_resumed() {
         assert!(record.get("error").is_none() && record["seconds"].is_number());
     }
 
-    // The full matrix includes the quick runs. Failures are recorded.
+    // The full matrix includes the cells of the quick one. Failed runs are recorded too.
     programs(&["--quiet", "--only", "said"]).fails(6, "4 runs failed");
     let all = records(results);
     assert_eq!((all.len(), &all[..2]), (8, &quick[..]));
@@ -184,7 +184,7 @@ fn programs_run_in_a_matrix_that_is_resumed() {
         assert!(record["said"]["b"]["n"].is_number());
     }
 
-    // A run that is cut off is a result; a failed run is repeated.
+    // A run that was cut off is a result and is not repeated. A failed run is repeated.
     for (tries, cut_off) in [(1, 3), (2, 0)] {
         let told = programs(&["--json", "--only", "silent"]).fails(6, "3 runs failed");
         let told = told.json();
@@ -200,7 +200,7 @@ fn programs_run_in_a_matrix_that_is_resumed() {
         assert_eq!(errors.len(), 3 + 3 * tries);
         assert_eq!(with("cut off after 0.2 s"), 3);
         assert_eq!(with("side B printed no JSON object"), 2 * tries);
-        // Runs that were cut off report this too.
+        // The record of a run that was cut off contains this error too.
         assert_eq!(
             with("side A ended with code 9 (it said nothing)"),
             1 + tries

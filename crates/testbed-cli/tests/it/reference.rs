@@ -20,7 +20,8 @@ fn append_help(page: &mut String, command: &[&str]) {
     let help = transpute(args).expect(0);
     let name = ["transpute"].iter().chain(command).copied();
     let name = name.collect::<Vec<_>>().join(" ");
-    // The users' program has the same commands, and hands the testbed's over to this one.
+    // Users call `transpute`, which has the same commands. It starts this program for those of the
+    // testbed.
     let text = help.stdout.replace("transpute-testbed ", "transpute ");
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let text = lines.join("\n");

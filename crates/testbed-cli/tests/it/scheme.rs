@@ -31,7 +31,8 @@ fn over_a_changing_path(folder: &Path, scenario: &str, more: &str) -> Option<Str
         &format!("0={KEY}"),
         &format!("--connect $TRANSPUTE_B:7700 {more}"),
     );
-    // The path's clock starts with the first packet; the evaluator should listen by then.
+    // The path changes one second after the first packet. The garbler starts late, so that the
+    // evaluator listens when the first packet arrives.
     let garbler = format!("sleep 0.3; {garbler}");
     let exec = ["testbed", "exec", "--scenario", &scenario];
     let finished =
@@ -43,7 +44,8 @@ fn over_a_changing_path(folder: &Path, scenario: &str, more: &str) -> Option<Str
 #[test]
 fn a_path_that_becomes_slower_is_reported() {
     let folder = tempfile::tempdir().unwrap();
-    // A run has 788 kB of tables: 63 ms at first, 630 ms after the change. The last runs are slow.
+    // The tables of a run are 788 kB. They take 63 ms before the change and 630 ms after it, so the
+    // last runs are slow.
     let scenario = "rtt_ms = 10\nrate_mbit = 100\n[[changes]]\nat_s = 1\nrate_mbit = 10";
     let Some(told) = over_a_changing_path(folder.path(), scenario, "--json") else {
         return;

@@ -62,7 +62,7 @@ fn a_matrix_is_measured_once() {
     for record in &measured {
         assert_eq!(record["scenario"]["name"], "near");
         let measured = &record["measured"];
-        // At least one round trip of 20 ms, and the parties agree about the bytes.
+        // A run takes at least one round trip of 20 ms. What one party sent, the other received.
         assert!(measured["runtime_ms"].as_f64().unwrap() >= 20.0, "{record}");
         assert_eq!(measured["limit"]["rtt_ms"], 20.0);
         assert!(measured["total_ms"].as_f64() >= measured["runtime_ms"].as_f64());
@@ -72,7 +72,7 @@ fn a_matrix_is_measured_once() {
         assert!(measured["garbler"]["peak_rss_bytes"].as_u64().unwrap() > 1 << 20);
     }
 
-    // Only missing runs are measured, and cells alternate.
+    // Only the runs without a record are executed, and cells alternate.
     run(&[&args[..], &["--repetitions", "2"]].concat())
         .unwrap()
         .expect(0);
@@ -185,8 +185,8 @@ pub(crate) fn processes_with(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Interrupts a process until it ends. A shell starts background jobs with SIGINT ignored, so the
-/// signal has no effect until the process installs its handler.
+/// Sends interrupts to a process until it ends. One may not be enough: if the tests run as a
+/// background job of a shell, SIGINT is ignored until the process installs its handler.
 fn interrupted(process: Process) -> Finished {
     let id = process.id().to_string();
     let (is_over, over) = mpsc::channel::<()>();
@@ -224,7 +224,7 @@ fn a_hundred_runs_killed_at_random_leave_nothing() {
     for round in 0..100u32 {
         let many = [&["testbed", "run"], &args[..], &["--repetitions", "9999"]].concat();
         let started = Process::start(many);
-        // Multiples of the golden ratio cover the first 400 ms evenly.
+        // The time until the kill. Multiples of the golden ratio cover the first 400 ms evenly.
         let moment = (f64::from(round) * 0.618_033_988_7).fract() * 0.4;
         thread::sleep(Duration::from_secs_f64(moment));
         seen_parties += usize::from(processes_with(mark).len() > 1);
@@ -251,7 +251,7 @@ fn a_hundred_runs_killed_at_random_leave_nothing() {
         );
         thread::sleep(Duration::from_millis(50));
     }
-    // The next start resumes and removes the folder of keys that a killed one left.
+    // The next start resumes the matrix, and removes the folder of keys that a killed process left.
     let done = records(results).len();
     let repetitions = (done + 1).to_string();
     run(&[&args[..], &["--repetitions", &repetitions]].concat())
@@ -320,7 +320,7 @@ fn a_selection_sweep_is_interrupted_resumed_and_scored() {
     }
 
     let mut started = sweep("run", &["--results", results]);
-    // By then the keys exist and a run has started or is about to.
+    // After this line, the keys exist, and the first run starts.
     started.line("0/4 ");
     let kill = Command::new("kill")
         .args(["-INT", &started.id().to_string()])

@@ -19,8 +19,8 @@ use crate::{
     store::{Store, Upload, UploadError},
 };
 
-/// Maximum size of an uploaded circuit, in bytes. It bounds memory, because uploads are held in
-/// memory.
+/// Maximum size of an uploaded circuit, in bytes. It bounds memory, because the server holds an
+/// upload in memory while it receives it.
 pub(super) const MAX_BYTES: usize = 64 << 20;
 
 /// The prefix of the name of an upload. The digest of the upload follows. Names of the catalogue do

@@ -46,7 +46,7 @@ struct Group {
     rows: Vec<Line>,
 }
 
-/// The runs over one transport.
+/// The runs of a group over one transport.
 #[derive(Debug, Serialize)]
 struct Line {
     transport: String,
@@ -125,7 +125,7 @@ fn of(app: &App, filter: &Filter) -> Result<Json<Comparison>, ApiError> {
 }
 
 fn groups(runs: &[Run]) -> Vec<Group> {
-    // A list and not a map keeps the groups in the order of their first runs.
+    // This is a list, not a map, so that the groups stay in the order of their first runs.
     let mut groups: Vec<(String, Vec<&Run>)> = Vec::new();
     for run in runs {
         let key = format!(
@@ -160,7 +160,7 @@ impl Group {
             })
             .collect();
         let time = |row: &Line| row.total_ms.map_or(f64::INFINITY, |total| total.median);
-        // The sort is stable, so transports without a result keep their order.
+        // The sort is stable, so transports without a successful run keep their order.
         rows.sort_by(|a, b| time(a).total_cmp(&time(b)));
         let best = rows.first().filter(|row| row.total_ms.is_some());
         let slowest = best.and_then(|row| row.total_ms).map(|total| total.max);
@@ -268,7 +268,7 @@ mod tests {
         };
         assert_eq!(quic.total_ms, Some(expected));
         assert_eq!(group.rows[1].lost_packets, Some(2.0));
-        // A group with a single transport has no clear best.
+        // With a single transport, there is nothing to compare, so the best is not clear.
         assert!(!groups[1].best_is_clear);
     }
 

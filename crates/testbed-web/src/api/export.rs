@@ -87,7 +87,7 @@ impl Export {
                 return None;
             }
             let piece = export.next().await;
-            // An error aborts the download, which the browser reports.
+            // An error aborts the response, so the browser reports a failed download.
             export.is_over |= piece.is_err();
             Some((piece.map_err(std::io::Error::other), export))
         })
@@ -172,7 +172,8 @@ impl Format {
     }
 }
 
-/// Returns the record that the details of a run contain, unchanged. None for users' programs.
+/// Returns the text of the record in the details of a run, unchanged. None for users' programs,
+/// which have no record.
 fn record_text(detail: &str) -> Result<Option<String>, serde_json::Error> {
     #[derive(serde::Deserialize)]
     struct WithRecord<'a> {

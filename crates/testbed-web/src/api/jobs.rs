@@ -25,11 +25,11 @@ use crate::{
     run::Predicted,
 };
 
-/// Default number of runs per transport. The next constant is the maximum.
+/// Default number of runs per transport. [`MAX_REPETITIONS`] is the maximum.
 pub(super) const REPETITIONS: u32 = 3;
 pub(super) const MAX_REPETITIONS: u32 = 1000;
 
-/// Default time limit of a run, in seconds. The next constant is the maximum.
+/// Default time limit of a run, in seconds. [`MAX_TIMEOUT_S`] is the maximum.
 const TIMEOUT_S: u64 = 300;
 pub(super) const MAX_TIMEOUT_S: u64 = 3600;
 
@@ -178,7 +178,7 @@ fn circuit(
     Ok((filled, work))
 }
 
-/// Predicts the time over each transport that the model covers. Also returns the transport that the
+/// Returns the predicted time of each transport that the model knows, and the transport that the
 /// model would choose.
 fn predicted(
     app: &App,
@@ -198,7 +198,7 @@ fn predicted(
             environment: app.environment.as_ref(),
             transports: &wanted,
         });
-        // If there is no prediction, the job runs without one.
+        // A failed prediction is not an error. The job then runs without one.
         let Ok(Predictions {
             choice: Ok(choice), ..
         }) = answer
@@ -222,7 +222,8 @@ fn predicted(
         false => ask(chosen),
     };
     if transports.iter().any(|name| name == AUTO) {
-        // `auto` gets the prediction of the transport it would choose from the default set.
+        // The prediction for `auto` is that of the transport that it would choose from the default
+        // set.
         let own = predict::predictable(app, None).ok().and_then(&mut ask);
         if let Some(known) = own.and_then(|own| predicted.get(&own).copied()) {
             predicted.insert(AUTO.to_owned(), known);

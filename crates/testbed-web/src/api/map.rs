@@ -33,8 +33,8 @@ const PAGE_RUNS: usize = 1000;
 /// Maximum number of runs that a map takes from the history.
 const MAX_RUNS: usize = 50_000;
 
-/// Maximum relative difference between the rate of a run and the rate of the map. Runs with a
-/// larger difference are not shown.
+/// Maximum relative difference between the link rate of a run and the link rate of the map. Runs
+/// with a larger difference are not shown.
 const RATE_TOLERANCE: f64 = 0.1;
 
 #[derive(Clone, Deserialize)]
@@ -205,12 +205,13 @@ impl<'a> MapQuery<'a> {
             && run.transport != AUTO
     }
 
-    /// Returns the fastest transport on each path on which several were measured.
+    /// Returns the fastest transport on each path. Paths on which only one transport was measured
+    /// are left out.
     fn measured(&self, runs: Vec<Run>) -> Result<Vec<Measured>, ApiError> {
         let mut paths: BTreeMap<(u64, u64), Vec<Run>> = BTreeMap::new();
         for run in runs {
-            // Both values are non-negative, so their bit patterns have the same order as the
-            // numbers.
+            // The key uses bit patterns, because `f64` does not implement `Ord`. For non-negative
+            // numbers, bit patterns have the same order as the numbers.
             let key = (run.rtt_ms.to_bits(), run.loss.to_bits());
             paths.entry(key).or_default().push(run);
         }
@@ -278,8 +279,8 @@ impl Cell {
     }
 }
 
-/// Returns the index of the value whose ratio to `value` is nearest to 1. Values below `floor` are
-/// replaced by `floor`, because zero has no logarithm.
+/// Returns the index of the element of `values` whose ratio to `value` is nearest to 1. Values
+/// below `floor` are replaced by `floor`, because zero has no logarithm.
 fn nearest(values: &[f64], value: f64, floor: f64) -> usize {
     let log = |value: f64| value.max(floor).ln();
     let distance = |other: f64| (log(other) - log(value)).abs();

@@ -27,8 +27,8 @@ struct Preset {
     toml: &'static str,
 }
 
-/// The answer to a request for the options. The sliders are a struct, because a JSON value would
-/// sort them, and the web UI shows them in this order.
+/// The answer to a request for the options. The sliders are a struct, because the web UI shows them
+/// in the order of its fields. A [`Value`] would sort them by name.
 #[derive(Serialize)]
 pub(super) struct Options {
     #[serde(flatten)]
@@ -52,7 +52,7 @@ struct Slider {
     max: f64,
     unit: &'static str,
     scale: &'static str,
-    /// A flag that docs/testbed-http.md describes, such as `zero` or `unlimited`.
+    /// An additional field of the slider, such as `zero` or `unlimited`: see docs/testbed-http.md.
     #[serde(flatten)]
     flag: Value,
 }

@@ -184,7 +184,8 @@ pub(super) fn transports(app: &App, given: &[String]) -> Result<Vec<String>, Api
     Ok(transports)
 }
 
-/// Returns the given transports that the model predicts, or the default set if none is given.
+/// Returns those of the given transports whose time the model can predict. Returns the default set
+/// if none is given.
 pub(super) fn predictable(app: &App, given: Option<Vec<String>>) -> Result<Vec<String>, ApiError> {
     let known = app.predictor.transports();
     let usual = || {

@@ -79,7 +79,8 @@ pub(super) async fn get(State(app): Shared, Path(id): Path<String>) -> Result<Re
     let found = (app.blocking(move |app| Ok(app.store.detailed(id)?))).await?;
     let Detailed { run, detail } = found.ok_or_else(|| ApiError::missing(format!("run {id}")))?;
     let run = serde_json::to_string(&run).map_err(|error| ApiError::internal(&error))?;
-    // The details are a JSON object, so their fields are appended to the outer object.
+    // The details are the text of a JSON object. Its fields are appended after the field `run`,
+    // without parsing it.
     let body = match detail.strip_prefix('{') {
         Some(rest) if rest.trim() != "}" => format!("{{\"run\":{run},{rest}"),
         _ => format!("{{\"run\":{run}}}"),

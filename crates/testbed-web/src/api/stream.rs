@@ -29,7 +29,7 @@ struct EventStream {
     /// The data of the `end` event for a client that reconnects after the end.
     end: String,
     app: Arc<App>,
-    /// The credential of the request. The stream ends when its session does.
+    /// The credential of the request. If it is a session, the stream ends when the session ends.
     bearer: Option<Zeroizing<String>>,
     _permit: OwnedSemaphorePermit,
 }
@@ -90,8 +90,8 @@ impl EventStream {
             }
             let log = self.log.as_ref()?;
             let changes = self.changes.as_mut()?;
-            // The change is marked as seen before the log is read. So an event that is added later
-            // wakes this task.
+            // The current number is marked as seen before the log is read. So an event that is
+            // added after the read wakes this task.
             changes.borrow_and_update();
             let found = log.after(self.after);
             if let Some((from, to)) = found.gap {
@@ -105,7 +105,7 @@ impl EventStream {
             if found.is_end {
                 self.log = None;
                 if self.ready.is_empty() {
-                    // The client has reconnected after it received all events.
+                    // The client had received all events and has reconnected.
                     return Some(event(None, "end", &self.end));
                 }
                 continue;

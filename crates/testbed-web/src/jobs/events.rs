@@ -8,8 +8,8 @@ use std::{
 use serde::Serialize;
 use tokio::sync::watch;
 
-/// Maximum number of stored events per job. Older events are discarded. Clients that have not
-/// received them get a gap event.
+/// Maximum number of stored events per job. Older events are discarded. A client that has not
+/// received a discarded event gets a gap event.
 const MAX_EVENTS: usize = 4000;
 
 /// An event of a job.
@@ -44,7 +44,8 @@ struct LogState {
 #[derive(Debug, PartialEq)]
 pub(crate) struct NewEvents {
     pub(crate) events: Vec<Event>,
-    /// The first and last sequence numbers of events in between that were discarded.
+    /// The first and last sequence numbers of the discarded events between this number and the
+    /// stored events. None if there are none.
     pub(crate) gap: Option<(u64, u64)>,
     /// True if the job has ended, so no further events follow.
     pub(crate) is_end: bool,
@@ -75,7 +76,8 @@ impl Log {
         if state.has_ended {
             return;
         }
-        // The flag is set together with the event, because a woken reader checks it at once.
+        // The flag is set while the lock is held for adding the event. A reader that this event
+        // wakes checks the flag.
         state.has_ended = is_end;
         state.last += 1;
         let event = Event {

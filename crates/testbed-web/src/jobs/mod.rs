@@ -1,4 +1,4 @@
-//! Jobs that users start. One runs at a time; the others wait in a queue.
+//! Jobs that users start. One job runs at a time. The others wait in a queue.
 
 mod events;
 mod plan;
@@ -377,14 +377,14 @@ impl Shared {
         entry.job.started_unix_ms = Some(unix_ms());
         let (log, cancel) = (entry.log.clone(), Arc::clone(&entry.cancel));
         log.push("job", &entry.job);
-        // An error does not matter. After a crash, a job that is still recorded as queued is marked
-        // as interrupted, like a running one.
+        // An error is ignored. The job then stays queued in the history. If the server crashes, the
+        // next start marks queued and running jobs as interrupted.
         let _ = self.store.update_job(&entry.job);
         self.number(&mut queue);
         Some((id, plan, log, cancel))
     }
 
-    /// Changes a running job and logs the change as an event.
+    /// Changes the data of a running job and adds the change to its event log.
     fn change(&self, id: i64, change: impl FnOnce(&mut Job)) {
         if let Some(entry) = self.lock().entries.get_mut(&id) {
             change(&mut entry.job);

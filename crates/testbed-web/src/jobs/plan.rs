@@ -61,7 +61,7 @@ pub(crate) enum Work {
         transports: Vec<String>,
         /// The predicted times by transport.
         predicted: HashMap<String, Predicted>,
-        /// The transport that the model picks.
+        /// The transport of the job that the model predicts to be the fastest.
         pick: Option<String>,
     },
     Programs {
@@ -117,8 +117,8 @@ impl Plan {
         }
     }
 
-    /// Returns the cells of the matrix to run. There are none for users' programs. Uploaded
-    /// circuits are named by their paths.
+    /// Returns the cells of the matrix to run. There are none for users' programs. The name of an
+    /// uploaded circuit in a cell is the path of its file.
     pub(super) fn cells(&self) -> Vec<Cell> {
         let Work::Circuit {
             source,

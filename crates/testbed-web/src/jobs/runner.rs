@@ -39,7 +39,7 @@ struct RunStart<'a> {
     predicted_s: Option<f64>,
 }
 
-/// The details of a run. They are stored separately, because lists do not show them.
+/// The details of a run. They are stored separately from the run, because lists do not show them.
 #[derive(Serialize)]
 struct Detail<'a> {
     #[serde(rename = "row", skip_serializing_if = "Option::is_none")]
@@ -286,8 +286,8 @@ impl JobRun<'_> {
             run.take_last_look(look);
         }
         if run.kind == RunKind::Programs {
-            // Processes that have ended cannot be sampled. Their last sample is close to their
-            // total.
+            // Processes that have ended cannot be sampled. The processor time in their last sample
+            // is close to their total.
             let seen = |party: usize| {
                 samples
                     .iter()
@@ -317,7 +317,8 @@ impl JobRun<'_> {
     }
 }
 
-/// Returns the phases of both parties, in order of time since the parties' first packet.
+/// Returns the phases of both parties, sorted by time. Times are relative to the parties' first
+/// packet.
 fn phases(measured: &Measured) -> Vec<Phase> {
     let mut phases = Vec::new();
     for (party, record) in [

@@ -18,8 +18,8 @@ use super::Log;
 /// Time between samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Maximum number of stored samples per run. When it is exceeded, every second sample is dropped,
-/// and the rate at which samples are stored halves.
+/// Maximum number of stored samples per run. When it is exceeded, every second stored sample is
+/// dropped, and from then on samples are stored half as often.
 const MAX_SAMPLES: usize = 2000;
 
 /// The state of a run at one moment.
@@ -34,7 +34,7 @@ pub(super) struct Sample {
     evaluator: Option<PartySample>,
 }
 
-/// Counters of one direction of the path.
+/// The rate and the packet counters of one direction of the path.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 struct DirectionSample {
     mbit: f64,
@@ -126,7 +126,7 @@ impl Sampler {
         };
     }
 
-    /// Adds the last sample of the run and returns all of them.
+    /// Adds the last sample of the run and returns all samples of the run.
     pub(super) fn end(&self, last: Option<&LiveState>, log: &Log) -> Vec<Sample> {
         let mut series = lock(&self.series);
         if let Some(look) = last {

@@ -17,8 +17,8 @@ export function onSignIn(callback) {
 const SESSION = "transpute-session";
 
 /**
- * The identifier of the session. The storage of this origin keeps it for other tabs and reloads. It is not a cookie: the browser
- * would send a cookie to every port of this host.
+ * The identifier of the session. It is stored for this origin, so that other tabs and reloads can
+ * use it. It is not a cookie, because the browser would send a cookie to every port of this host.
  */
 let session = stored();
 
@@ -36,7 +36,7 @@ function keep(id) {
     if (id === null) localStorage.removeItem(SESSION);
     else localStorage.setItem(SESSION, id);
   } catch {
-    // Without storage, the session ends when the page is closed.
+    // If the browser allows no storage, the session ends when the page is closed.
   }
 }
 
@@ -86,7 +86,10 @@ async function ask(path, options) {
   return answer.status === 204 ? null : answer.json();
 }
 
-/** Downloads a file of the server. A plain link would not send the session. */
+/**
+ * Downloads a file of the server. It uses a request, because a plain link would not send the
+ * session.
+ */
 export async function file(path) {
   const answer = await send(path);
   if (!answer.ok) throw await failed(path, answer);
@@ -112,16 +115,17 @@ export function query(fields) {
   return text ? `?${text}` : "";
 }
 
-/** Escapes a value of a filter, in which a comma separates values. */
+/** Escapes the commas in a value of a filter. Commas separate values there. */
 export const exact = (value) => value.replaceAll("\\", "\\\\").replaceAll(",", "\\,");
 
 /** Pause before reconnecting to the events of a job, in milliseconds. */
 const RECONNECT_MS = 2000;
 
 /**
- * Subscribes to the events of a job. `listeners` has a function for each kind of event. It may have `open()`, called after connecting,
- * and `lost(isGone)`, called when the connection breaks; it is restored unless `isGone`. Returns a function that unsubscribes. An
- * EventSource would not send the session.
+ * Subscribes to the events of a job. `listeners` has a function for each kind of event. It may have
+ * `open()`, called after connecting, and `lost(isGone)`, called when the connection breaks. The
+ * connection is restored unless `isGone`. Returns a function that unsubscribes. No EventSource is
+ * used, because it would not send the session.
  */
 export function listen(job, listeners) {
   const stopping = new AbortController();

@@ -162,7 +162,7 @@ signOut.addEventListener("click", async () => {
 const toggle = document.getElementById("theme");
 toggle.value = themeChoice();
 toggle.addEventListener("change", () => setTheme(toggle.value));
-// The link's address would be parsed as a view.
+// The default action is prevented, because the address of the link would be parsed as a view.
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();

@@ -1,12 +1,13 @@
-// The choice of a circuit: built in, with parameters, or an uploaded Bristol file.
+// The field that chooses a circuit: a built-in one with its parameters, or an uploaded Bristol
+// file.
 
 import { ApiError, get, post, query, upload } from "./api.js";
 import { el, field, fill, put } from "./dom.js";
 import { bytes, count } from "./format.js";
 
 /**
- * Returns the element, `value()` for requests and `isRight()`, which is false for an invalid specification. `changed` is called when
- * the choice changes.
+ * Returns the element, `value()` for requests and `isRight()`, which returns false for an invalid
+ * specification. `changed` is called when the choice changes.
  */
 export function circuitPicker(options, start, changed) {
   let circuits = [...options.circuits];

@@ -1,4 +1,4 @@
-// The comparison of transports under equal conditions, with the physical limit.
+// The comparison of transports under equal conditions, with the minimum time that the path allows.
 
 import { bars } from "./charts.js";
 import { el, fill, table } from "./dom.js";
@@ -29,7 +29,8 @@ export function comparisonView() {
       }
       for (const view of before.values()) view.end();
       const views = [...shown.values()].map((view) => view.element);
-      // Elements are replaced only if they changed: replacing them would close their open details.
+      // Elements are replaced only if they changed, because replacing them would close details that
+      // the user has opened.
       if (views.length !== element.children.length || views.some((view, number) => element.children[number] !== view)) fill(element, views);
     },
     end() {
@@ -129,7 +130,7 @@ function limitLines(limit) {
   return lines;
 }
 
-/** Returns a sentence with the fastest transport and the chooser's pick. */
+/** Returns a sentence that names the fastest transport and the transport that the chooser picks. */
 function verdict(group) {
   const best = group.rows.find((row) => row.transport === group.best && row.total_ms);
   if (!best) {

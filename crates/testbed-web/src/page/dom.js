@@ -1,8 +1,9 @@
-// Helpers that build elements. All content is inserted as text; nothing here parses HTML.
+// Helpers that build elements. All content is inserted as text and never parsed as HTML.
 
 /**
- * Creates an element. Attributes that are null, undefined or false are omitted; true becomes an empty attribute. `on` has listeners and
- * `data` has data-* attributes. Children that are null or false are omitted.
+ * Creates an element. Attributes that are null, undefined or false are omitted. The value true
+ * becomes an empty attribute. `on` has listeners and `data` has data-* attributes. Children that are
+ * null or false are omitted.
  */
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -93,7 +94,7 @@ export function failure(message, retry) {
   );
 }
 
-/** Returns a placeholder for an empty list, with a suggestion what to do. */
+/** Returns the text to show for an empty list. It has a title and suggests what to do. */
 export function empty(title, ...more) {
   return el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), more);
 }

@@ -10,7 +10,7 @@ export function save(name, blob) {
   document.body.append(link);
   link.click();
   link.remove();
-  // By then the browser has started the download.
+  // The address must stay valid until the browser has started the download. 10 s are enough.
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 

@@ -7,8 +7,9 @@ import { save } from "./download.js";
 const EXPORT_WIDTH = 900;
 
 /**
- * Shows a chart. `draw(theme, width)` returns an SVG element and `name()` the stem of file names. `numbers()`, if given, returns
- * `{head, rows, numeric}`. Returns the element, `update()`, which redraws it, and `end()`, to be called when it is removed.
+ * Shows a chart. `draw(theme, width)` returns an SVG element and `name()` the stem of file names.
+ * `numbers()`, if given, returns the table `{head, rows, numeric}`. Returns the element,
+ * `update()`, which redraws the chart, and `end()`, to be called when the element is removed.
  */
 export function figure({ title, note, name, draw, numbers }) {
   const place = el("div", { class: "chart" });

@@ -43,7 +43,7 @@ export function percent(fraction) {
   return `${digits(fraction * 100)} %`;
 }
 
-/** Formats the excess of a ratio over 1 in percent. */
+/** Formats by how many percent a ratio exceeds 1. */
 export function more(ratio) {
   return `${digits((ratio - 1) * 100, 2)} %`;
 }

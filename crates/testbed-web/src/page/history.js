@@ -1,4 +1,4 @@
-// The history: a list of runs to filter, overlay, export and delete.
+// The history: a list of runs, which users filter, compare, export and delete.
 
 import { ApiError, exact, get, query as queryOf, remove } from "./api.js";
 import { el, empty, field, fill } from "./dom.js";
@@ -10,7 +10,9 @@ import { summary } from "./scenario.js";
 
 const PAGE = 50;
 const DEBOUNCE_MS = 250;
-/** Maximum number of selected runs: their numbers have to fit into an address. */
+/**
+ * Maximum number of selected runs. Their numbers are part of an address, whose length is limited.
+ */
 const MAX_SELECTED = 300;
 
 const FACETS = [
@@ -68,7 +70,8 @@ export async function show(page, { query, isShown }) {
     before = [];
     cursor = null;
     fill(charts);
-    // A reload shows the same list, and the back button leaves the history.
+    // The filters are put into the address without a new entry. So a reload keeps them, and the
+    // back button leaves this view.
     window.history.replaceState(null, "", `#/history${queryOf({ ...filters, order: order === "newest" ? "" : order })}`);
     load();
   }
@@ -93,7 +96,7 @@ export async function show(page, { query, isShown }) {
   }
 
   function drawFacets(of) {
-    // The focused list keeps the focus.
+    // The filter that has the focus is replaced, so its successor gets the focus.
     const focused = document.activeElement?.name;
     fill(
       facets,

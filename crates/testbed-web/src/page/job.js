@@ -144,7 +144,8 @@ export async function show(page, { rest }) {
       if (answer.groups.length) comparison.show(answer);
       else fill(comparison.element, empty(ENDED.includes(job.state) ? "No results." : "The comparison appears after the first run."));
     } catch (error) {
-      // For example, too many runs to compare: the last comparison stays.
+      // The last comparison remains visible. An error occurs, for example, if there are too many
+      // runs to compare.
       fill(comparisonNotice, el("p", { class: "notice warn" }, error.message));
     }
   }
@@ -258,7 +259,8 @@ function liveView() {
   const all = [timeline, rates, losses, processor];
   const element = el("div", {}, numbers, el("div", { class: "figures" }, all.map((each) => each.element)));
 
-  // Samples arrive more often than the charts need to be drawn.
+  // Samples arrive more often than the charts need to be drawn, so a redraw is delayed and covers
+  // several samples.
   const later = () => {
     if (timer) return;
     timer = setTimeout(() => {
@@ -304,7 +306,8 @@ function liveView() {
     },
     sample(news) {
       if (news.number !== current?.number) return;
-      // The evaluator has ended with the output: these samples belong to the shutdown of the garbler.
+      // The evaluator has computed the output and ended. Samples after that show only the shutdown
+      // of the garbler.
       if (!news.evaluator && moments.some((each) => each.party === "evaluator" && each.phase === "output")) return;
       samples.push(news);
       until = Math.max(until, news.at_ms);

@@ -2,7 +2,10 @@
 
 import { digits } from "./format.js";
 
-/** Returns a scale from `low..high` to `from..to`. The ends are widened to round values unless `exact`. */
+/**
+ * Returns a linear scale that maps `low..high` to `from..to`. Its ends are widened to round values
+ * unless `exact`.
+ */
 export function linear(low, high, from, to, most = 6, exact = false) {
   if (!(high > low)) high = low + (Math.abs(low) || 1);
   const step = roundStep((high - low) / most);

@@ -1,4 +1,4 @@
-// The choice of network conditions: a preset with sliders, or a scenario file.
+// The fields that choose network conditions: a preset with sliders, or a scenario file.
 
 import { ApiError, post } from "./api.js";
 import { el, field, fill, fresh, select, switcher } from "./dom.js";
@@ -6,8 +6,8 @@ import { bytes, digits, duration, percent, rate } from "./format.js";
 
 const STEPS = 1000;
 
-// The label of each slider, its unit, the factor from the HTTP interface to that unit (`scale`), and the range that the server accepts,
-// in that unit.
+// For each slider: its label, its unit, the factor from the unit of the HTTP interface to this unit
+// (`scale`), and the range that the server accepts, in this unit.
 const KINDS = {
   rtt_ms: { label: "Round-trip time", unit: "ms", scale: 1, read: duration, range: [0, 120_000] },
   loss: { label: "Loss", unit: "%", scale: 100, read: percent, range: [0, 100] },
@@ -35,7 +35,10 @@ function valueAt(slider, place) {
   return tidy(low * (max / low) ** ((place - first) / (STEPS - first)));
 }
 
-/** Returns the smallest value of the logarithmic range. */
+/**
+ * Returns the smallest value of a logarithmic slider. If it starts at 0, this is a ten-thousandth
+ * of its maximum.
+ */
 function lowest(slider) {
   return slider.min > 0 ? slider.min : slider.max / 1e4;
 }
@@ -43,14 +46,15 @@ function lowest(slider) {
 const tidy = (value) => Number(value.toPrecision(2));
 
 /**
- * Returns the element, `value()` for requests, and `problem()`, the reason why there is no valid value. `changed` is called at every
- * change. `start` may have `preset`, `set` and `toml`.
+ * Returns the element, `value()` for requests, and `problem()`, which returns the error message if
+ * the input is invalid. `changed` is called at every change. `start` has the initial values. It may
+ * have `preset`, `set` and `toml`.
  */
 export function scenarioEditor(options, start, changed) {
   const known = (name) => options.scenarios.find((each) => each.name === name);
   let preset = known(start.preset) ?? known(options.defaults.scenario) ?? options.scenarios[0];
   let set = { ...start.set };
-  // Errors in typed values, by slider.
+  // The error messages for invalid typed values, by slider.
   const problems = new Map();
   let own = start.toml ?? null;
 
@@ -162,7 +166,7 @@ function firewall(isBlocked, pick) {
 function sliderFor(key, slider, value, pick) {
   const kind = KINDS[key] ?? { label: key, unit: slider.unit, scale: 1, read: digits };
   const id = fresh("slider");
-  // The number to return to when “none” is cleared.
+  // The value that the slider gets when the user clears the box “none”.
   let number = value ?? (key === "rate_mbit" ? 1000 : 262_144);
   let isNone = value === null;
   const [low, high] = kind.range ?? [slider.min, slider.max];
@@ -193,7 +197,7 @@ function sliderFor(key, slider, value, pick) {
       pick(null, `${kind.label}: expected a number from ${low.toLocaleString("en")} to ${high.toLocaleString("en")} ${kind.unit}, found ${given}`);
       return;
     }
-    // 0.05 % is 0.0005, not 0.0005000000000000001.
+    // Rounding removes errors of the division: 0.05 % becomes 0.0005, not 0.0005000000000000001.
     number = Number((value / kind.scale).toPrecision(12));
     show(true);
     tell();

@@ -16,7 +16,8 @@ const DEBOUNCE_MS = 250;
 
 export async function show(page, { options, query }) {
   const { defaults, limits } = options;
-  // Parts of the form call `changed` while they are created, before the others exist.
+  // Parts of the form call `changed` while they are created. It must do nothing until all parts
+  // exist.
   let isReady = false;
   const start = fromQuery(query, options);
 
@@ -127,7 +128,7 @@ function card(title, ...content) {
   return el("section", { class: "card" }, el("h2", {}, title), content);
 }
 
-/** Returns the conditions in the address, which other views pass along. */
+/** Returns the conditions that another view has put into the address, to fill in the form. */
 function fromQuery(query, options) {
   const number = (name) => (query.has(name) ? Number(query.get(name)) : undefined);
   const set = {};

@@ -62,8 +62,9 @@ export function styleNumber(number, theme) {
   return { ...style, color: style.color[theme.name] };
 }
 
-// The phases of a party in order. The tables are streamed in parallel. Lightness increases with the order, so that neighbours differ
-// in grey too.
+// The phases of a party, in order. The phase of the tables overlaps others, because tables are
+// streamed. Lightness increases with the order, so that neighbours can be distinguished without
+// colour.
 export const PHASES = {
   setup: { name: "connecting, handshake", light: "#4d5965", dark: "#7d8a96" },
   agree: { name: "agreement", light: "#0072b2", dark: "#3f9bd4" },
@@ -103,7 +104,7 @@ export function setTheme(choice) {
   try {
     localStorage.setItem(KEY, choice);
   } catch {
-    // Without storage, the choice lasts until the page is closed.
+    // If the browser allows no storage, the choice lasts until the page is closed.
   }
   document.documentElement.dataset.theme = choice;
   for (const listener of listeners) listener();

@@ -14,7 +14,7 @@ export const MAX_RUNS = 8;
 
 // The length of an interval of the recorded timelines, in milliseconds.
 const INTERVAL_MS = 10;
-// Maximum number of points of a line; intervals are merged to stay below it.
+// Maximum number of points of a line. Intervals are merged so that it is not exceeded.
 const MAX_POINTS = 300;
 
 /** Fetches the details of runs. */
@@ -33,7 +33,10 @@ function fromTimeline(bytes) {
   return points;
 }
 
-/** Returns the samples up to the output. Later ones belong to the shutdown of the parties. */
+/**
+ * Returns the samples up to the output of a run. Later samples show only the shutdown of the
+ * parties.
+ */
 function within({ run, samples = [] }) {
   const end = Number.isFinite(run.total_ms) ? run.total_ms + 100 : Infinity;
   return samples.filter((sample) => sample.at_ms <= end);
@@ -54,7 +57,7 @@ export function linkRates(up, down, one = "link rate") {
   return !down || down === up ? [level(one, up, "7 4")] : [level("link rate up", up, "7 4"), level("down", down, "2 3")];
 }
 
-/** Returns the rates of the link, if all runs have the same. */
+/** Returns the rates of the link as levels of a chart, if all runs have the same rates. */
 function levels(details) {
   const rates = [...new Set(details.map(({ run }) => run.rate_mbit ?? null))];
   if (rates.length !== 1) return [];

@@ -7,13 +7,13 @@ use super::super::error::ApiError;
 /// Maximum number of values for one column of a filter.
 const MAX_VALUES: usize = 200;
 
-/// Maximum number of run numbers in a request.
+/// Maximum number of runs that a request may name by their numbers.
 pub(super) const MAX_IDS: usize = 2000;
 
 /// Maximum length of a search text, in bytes.
 const MAX_TEXT_BYTES: usize = 4096;
 
-/// The parameters of a query that were not taken yet. Each can be taken once.
+/// The query parameters of a request that no handler has read yet. Each can be read once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params(Vec<(String, String)>);
 
@@ -28,7 +28,7 @@ impl Params {
         Self(pairs)
     }
 
-    /// Takes a parameter. An empty value counts as absent.
+    /// Removes a parameter and returns its value. An empty value is treated as absent.
     pub(crate) fn take(&mut self, name: &str) -> Result<Option<String>, ApiError> {
         let Some(index) = self.0.iter().position(|(known, _)| known == name) else {
             return Ok(None);
@@ -40,7 +40,7 @@ impl Params {
         Ok((!value.is_empty()).then_some(value))
     }
 
-    /// Takes a parameter and parses its value.
+    /// Removes a parameter and parses its value.
     pub(crate) fn read<T: std::str::FromStr>(&mut self, name: &str) -> Result<Option<T>, ApiError> {
         let Some(text) = self.take(name)? else {
             return Ok(None);
@@ -53,7 +53,8 @@ impl Params {
         }
     }
 
-    /// Returns an error if a parameter was not taken. A misspelled filter must not select all runs.
+    /// Returns an error if a parameter remains. Otherwise, a request with a misspelled filter would
+    /// select all runs.
     pub(crate) fn finish(self) -> Result<(), ApiError> {
         match self.0.first() {
             Some((name, _)) => Err(ApiError::bad(format!("unknown parameter {name:?}"))),
@@ -196,7 +197,7 @@ impl Filter {
     }
 }
 
-/// Checks that the number of run numbers is within the limit.
+/// Checks that a list has at most [`MAX_IDS`] run numbers.
 pub(crate) fn check_ids(ids: Vec<i64>) -> Result<Vec<i64>, ApiError> {
     if ids.len() > MAX_IDS {
         return Err(ApiError::bad(format!(

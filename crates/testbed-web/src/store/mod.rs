@@ -151,7 +151,7 @@ impl Store {
             let path = path.to_owned();
             |source| StoreError::File { path, source }
         };
-        // An absolute path, because the parties run as other processes with other working folders.
+        // The path is made absolute, because the parties' processes have other working folders.
         let folder = &std::path::absolute(folder).map_err(file_error(folder))?;
         private::create_folder(folder)?;
         let lock_path = folder.join(LOCK);
@@ -236,7 +236,7 @@ impl Store {
         Ok(ids)
     }
 
-    /// Lists at most `limit` runs after the one with the number `after`.
+    /// Lists at most `limit` runs that follow the run with the number `after` in the given order.
     pub(super) fn page(
         &self,
         filter: &Filter,

@@ -20,7 +20,7 @@ const MAX_BYTES: i64 = 8 << 30;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The SQL that creates the tables. `runs` has the columns that lists and filters use. `details`
-/// has the large texts, so that lists need not read them.
+/// has the records and samples, which are large, so that lists do not read them.
 const TABLES: &str = "
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

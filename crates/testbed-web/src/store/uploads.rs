@@ -118,7 +118,7 @@ impl Store {
             .collect()
     }
 
-    /// Returns an upload, if it is recorded and its file exists.
+    /// Returns an upload, if the history contains it and its file exists.
     pub(crate) fn upload(&self, digest: &str) -> Result<Option<Upload>, StoreError> {
         let all = self.uploads()?;
         let has_file =

@@ -1,4 +1,5 @@
-//! Reads the output streams of a program, and keeps their last relevant line and their end.
+//! Reads the output streams of a program. Stores the last relevant line of each stream and the last
+//! bytes of all streams.
 
 use std::{
     io::{self, Read},
@@ -12,7 +13,7 @@ use std::{
 
 use serde::de::IgnoredAny;
 
-/// Maximum length of a relevant line, in bytes. Longer lines are ignored.
+/// Maximum length of a line that is stored, in bytes. Longer lines are ignored.
 const MAX_LINE: usize = 1 << 20;
 
 /// Number of bytes at the end of a program's output that are kept.
@@ -36,14 +37,15 @@ impl Tail {
     }
 }
 
-/// Reads a stream to its end on a separate thread.
+/// A separate thread that reads one stream to its end.
 pub(super) struct Listener {
     heard: Arc<Mutex<LineParser>>,
     closed: Receiver<()>,
 }
 
 impl Listener {
-    /// Keeps the last line for which `matters` is true. Appends all output to `tail`.
+    /// Starts to read `stream`. Stores the last line for which `matters` returns true, and appends
+    /// all output to `tail`.
     pub(super) fn to(
         mut stream: impl Read + Send + 'static,
         matters: fn(&[u8]) -> bool,
@@ -73,7 +75,7 @@ impl Listener {
     }
 
     /// Waits until the stream ends or the deadline passes. Returns the last line for which
-    /// `matters` was true.
+    /// `matters` returned true.
     pub(super) fn last_line(self, deadline: Instant) -> Option<Vec<u8>> {
         // Nothing is sent on this channel. It closes at the end of the stream. Only a process that
         // has left the command's process group can keep the stream open until the deadline.
@@ -87,7 +89,7 @@ fn lock<T>(kept: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A parser of the stream into lines.
+/// Splits a stream into lines and stores the last line for which `matters` returns true.
 struct LineParser {
     matters: fn(&[u8]) -> bool,
     line: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Ends the programs of a path when this process ends, even by SIGKILL.
+//! Ends the programs on both sides of a path when this process ends, even if SIGKILL ends it.
 //!
 //! A parent-death signal reaches a command but not its child processes, and a process can leave its
 //! process group. But a process without privileges cannot leave its network namespace. So a shell
@@ -13,10 +13,10 @@ use std::{
 
 use transpute_netem::lab::{Lab, Side};
 
-/// The script of the shell. Its standard output and standard error are the open files of the two
-/// namespaces. A killed process may take a moment to end, so the script repeats its search until it
-/// finds no process. It gives up after 100 searches, because a process in uninterruptible sleep
-/// does not end.
+/// The script of the shell. The files of the two network namespaces are open as its standard output
+/// and standard error, for comparison with the namespace of each process. A killed process may take
+/// a moment to end, so the script repeats its search until it finds no process. It gives up after
+/// 100 searches, because a process in uninterruptible sleep does not end.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 read -r _

@@ -1,10 +1,10 @@
-//! Matrices of any two commands on emulated paths, from a file.
+//! Experiments with any two commands on emulated paths. A plan file describes them.
 //!
 //! | item | content |
 //! | --- | --- |
 //! | [`Plan`] | the checked content of a file |
 //! | [`Plan::cells`] | the combinations of its experiments |
-//! | [`run()`] | runs the cells without results, and records them |
+//! | [`run()`] | executes the runs that have no results yet, and appends their records to a file |
 //! | [`ProgramRecord`], [`read`] | the record of a run |
 
 mod cell;

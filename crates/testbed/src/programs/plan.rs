@@ -14,10 +14,10 @@ use super::Setting;
 /// scenario.
 pub(super) const MAX_CELLS: usize = 20_000;
 
-/// The placeholder for the number of the repetition, which all commands may use.
+/// Name of the placeholder that every command may use for the number of the repetition.
 pub(super) const REPETITION: &str = "repetition";
 
-/// Matrices of commands from a file: see [`Plan::parse`].
+/// The experiments of a plan file. [`Plan::parse`] describes its format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The title of the plan.
@@ -31,7 +31,7 @@ pub struct Plan {
 /// One matrix of a [`Plan`], in its full and its quick form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
-    /// The name of the experiment. Rows are grouped by it.
+    /// The name of the experiment. Records are grouped by it.
     pub name: String,
     /// The command on side A. It starts before the command on side B.
     pub a: String,
@@ -41,7 +41,7 @@ pub struct Experiment {
     pub(super) quick: Axes,
 }
 
-/// The lists of which an experiment is the product.
+/// The lists of values of an experiment. It has one cell for each combination of their elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axes {
     pub(super) scenarios: Vec<Scenario>,

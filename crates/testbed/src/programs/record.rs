@@ -38,7 +38,7 @@ pub struct ProgramRecord {
     pub environment: Environment,
     /// Time limit of the run, in seconds.
     pub time_limit_s: f64,
-    /// The error in one line: a command failed or printed no result, or the run was cut off.
+    /// The error in one line, if a command failed or printed no result, or the run was cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// True if the command on side B was ended at [`time_limit_s`](Self::time_limit_s).
@@ -99,14 +99,15 @@ impl ProgramRecord {
     }
 }
 
-/// Reads the records of a file. If a run was repeated, because it failed or because a command changed,
-/// only its last record is returned, in the place of the first.
+/// Reads the records of a file. A run was repeated if it failed or a command changed. Only the last
+/// record of such a run is returned, at the position of its first record.
 ///
 /// # Errors
 /// Returns [`RecordError`] if the file cannot be read or a line is invalid.
 pub fn read(path: &Path) -> Result<Vec<ProgramRecord>, RecordError> {
     let mut records: Vec<ProgramRecord> = Vec::new();
-    // The key consists of two fields that are cheap to hash. Few records have the same key.
+    // The key has only two fields, which are cheap to hash. Few records have the same key. They are
+    // distinguished by their variables and scenario.
     let mut places: HashMap<(String, u32), Vec<usize>> = HashMap::new();
     for record in read_records::<ProgramRecord>(path)? {
         let alike = (places.entry((record.experiment.clone(), record.repetition))).or_default();

@@ -1,4 +1,5 @@
-//! Runs the cells of a plan. Each run starts two commands on a new path and records a record.
+//! Runs the cells of a plan. Each run starts two commands on a new path and appends a record to the
+//! results file.
 
 use std::{
     ops::ControlFlow,
@@ -40,8 +41,8 @@ pub struct ProgramOptions {
 /// emulated path is removed.
 ///
 /// # Errors
-/// Returns [`RunError`] if no more runs are possible. A failing command is recorded in its record and
-/// is not an error.
+/// Returns [`RunError`] if no more runs are possible. A command that fails is not an error: the
+/// record of its run contains the failure.
 pub fn run(
     cells: &[ProgramCell],
     options: &ProgramOptions,

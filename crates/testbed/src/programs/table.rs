@@ -26,7 +26,7 @@ const MAX_NAME: usize = 64;
 /// Maximum length of a command, in bytes.
 const MAX_COMMAND: usize = 64 << 10;
 
-/// Maximum number of repetitions of a cell, far more than anyone can run.
+/// Maximum number of repetitions of a cell. It is far above any useful number.
 const MAX_REPETITIONS: u32 = 100_000;
 
 /// Maximum time limit of a run, in seconds: one day.
@@ -46,7 +46,8 @@ pub(super) struct ExperimentTable {
     #[serde(default)]
     quick: AxesTable,
 
-    // These are the fields of `AxesTable`. `serde(flatten)` would lose the line numbers of errors.
+    // The following fields repeat those of `AxesTable`. `serde(flatten)` would avoid this, but
+    // errors would lose their line numbers.
     rtt_ms: Option<Vec<f64>>,
     loss: Option<Vec<f64>>,
     rate_mbit: Option<Vec<f64>>,

@@ -6,7 +6,7 @@ use crate::record::{Measured, RunRecord};
 
 use super::{Samples, number};
 
-/// All repetitions of one cell of a matrix: records that differ only by chance.
+/// The records of all repetitions of one cell of a matrix. They have the same conditions.
 #[derive(Clone, Debug)]
 pub struct CellRecords<'a> {
     records: Vec<&'a RunRecord>,
@@ -58,7 +58,7 @@ impl<'a> CellRecords<'a> {
         self.measured().filter_map(quantity).collect()
     }
 
-    /// Returns the first timeline, with the measurements of its run.
+    /// Returns the timeline of the first run that has one, with the measurements of this run.
     pub(super) fn timeline(&self) -> Option<(&'a Measured, &'a Timeline)> {
         self.measured()
             .find_map(|measured| Some((measured, measured.timeline.as_ref()?)))
@@ -107,7 +107,7 @@ pub(super) fn key(record: &RunRecord, scenario: &Scenario) -> String {
         seed: 0,
         name: place_name(scenario),
         description: String::new(),
-        // The key has the congestion control in use as a separate part.
+        // `format!` below adds the congestion control in use, which the scenario may not set.
         congestion_control: None,
         ..scenario.clone()
     };
@@ -169,9 +169,9 @@ fn buffer_text(bytes: u64) -> String {
     format!("buffers {} KiB", bytes >> 10)
 }
 
-/// Returns the cell over TCP that corresponds to a cell of the paper's Table 3, if there is one.
-/// The paper used CUBIC, the default of Linux. So a cell with CUBIC and default buffers is
-/// preferred.
+/// Returns the measured cell over TCP that corresponds to a cell of the paper's Table 3. None if
+/// there is no such cell. The paper used CUBIC, the default of Linux. So a cell with CUBIC and
+/// default buffers is preferred.
 pub(super) fn counterpart<'c, 'a>(
     cells: &'c [CellRecords<'a>],
     circuit: &str,

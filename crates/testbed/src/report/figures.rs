@@ -189,8 +189,8 @@ fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
 fn most_frequent<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     distinct(names.clone())
         .into_iter()
-        // The order is reversed, because `max_by` returns the last of equal maxima, and the first
-        // one is wanted.
+        // `max_by_key` returns the last of equal maxima. In reverse order, this is the name that
+        // appears first.
         .rev()
         .max_by_key(|name| names.clone().filter(|other| other == name).count())
 }
@@ -241,7 +241,7 @@ mod tests {
         let [ours, tcp, sabul, _] = &drawn.panels[0].series[..] else {
             panic!("four series")
         };
-        // EU-AUS is the last of three settings, half-gates the second of three schemes.
+        // EU-AUS is setting 2 and half-gates is scheme 1, both counted from 0: 2 * 3 + 1 = 7.
         assert_eq!(ours.points, [Point::at(7.0, 321.0)]);
         assert_eq!(tcp.points[7], Point::at(7.0, 394.13));
         assert_eq!(sabul.points[7], Point::at(7.0, 587.03));

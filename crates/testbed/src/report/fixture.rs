@@ -1,4 +1,4 @@
-//! Rows with plausible figures, for tests of code that reads records.
+//! Records with plausible figures, for tests of code that reads records.
 
 use transpute_netem::{model::PathCounters, scenario::Scenario};
 

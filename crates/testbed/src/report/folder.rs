@@ -37,13 +37,13 @@ pub enum ReportError {
     },
 }
 
-/// Writes a report into a folder: all tables (CSV) and charts (SVG and PNG) for which the records have
-/// data, and `report.md`, which contains all of them. Creates the folder. Overwrites files of an
-/// older report. Returns the paths of the written files.
+/// Writes a report into a folder: all tables (CSV) and charts (SVG and PNG) for which the records
+/// have data, and `report.md`, which contains all of them. Creates the folder. Overwrites files of
+/// an older report. Returns the paths of the written files.
 ///
 /// # Errors
-/// Returns an error if there are no records, a file cannot be written, or this machine has no font for
-/// PNG.
+/// Returns an error if there are no records, a file cannot be written, or this machine has no font
+/// for PNG.
 pub fn write(records: &[RunRecord], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     if records.is_empty() {
         return Err(ReportError::Empty);

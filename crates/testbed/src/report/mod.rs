@@ -1,8 +1,8 @@
 //! Makes tables and charts of records.
 //!
-//! [`tables`] and [`figures`] make all tables and charts for which the records have data. [`write()`]
-//! writes all of them into a folder. A chart varies one condition and combines only measurements
-//! whose other conditions are equal.
+//! [`tables`] and [`figures`] make all tables and charts for which the records have data.
+//! [`write()`] writes all of them into a folder. A chart varies one condition and combines only
+//! measurements whose other conditions are equal.
 
 mod cells;
 pub mod chart;

@@ -33,8 +33,8 @@ const PARTIES: [(&str, Party); 2] = [
     ("evaluator", |measured| &measured.evaluator),
 ];
 
-/// Returns the median time at which `party` reached `moment`, since the parties' first packet. None
-/// if no run of the cell reports it.
+/// Returns the median time at which `party` reached `moment`, in milliseconds since the parties'
+/// first packet. None if no run of the cell reports it.
 fn median(cell: &CellRecords<'_>, party: Party, moment: Moment) -> Option<f64> {
     let moments = cell.some_samples(|measured| {
         let party = party(measured);
@@ -43,7 +43,7 @@ fn median(cell: &CellRecords<'_>, party: Party, moment: Moment) -> Option<f64> {
     moments.median()
 }
 
-/// Makes the table of the phases of both parties. It has the cells whose runs report them.
+/// Makes the table of the phases of both parties. It lists only cells whose runs report phases.
 pub(super) fn table(cells: &[CellRecords<'_>], labels: &[String]) -> Table {
     let headers = ["cell", "party"].into_iter();
     let mut table = Table::new(

@@ -1,9 +1,9 @@
-//! Published figures, with which measurements are compared.
+//! Published measurements of other authors, with which ours are compared.
 //!
 //! All are from M. Brandt, C. Orlandi, K. Shrishak and H. Shulman, "Optimal Transport Layer for
 //! Secure Computation", SECRYPT 2020, pages 130-141, DOI 10.5220/0009826801300141, called
-//! *Transputation* here. Its Figures 1 to 3 are drawings without numbers, so only its text and its
-//! tables can be compared.
+//! *Transputation* here. Its Figures 1 to 3 show no numbers, so only its text and its tables can be
+//! compared.
 
 /// A cell of the paper's Table 3, "Experimental results for garbled circuit protocols (Runtime in
 /// ms)". Section 6.3: "The timing in the table include the garbling time, transfer of data from the
@@ -39,7 +39,7 @@ pub const SCHEMES: [(&str, &str); 3] = [
     ("prf", "GLNP15"),
 ];
 
-/// Table 3 of the paper, record by record.
+/// Table 3 of the paper, row by row.
 pub const TABLE_3: [Published; 27] = {
     const fn cell(
         circuit: &'static str,

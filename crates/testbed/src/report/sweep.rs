@@ -15,7 +15,8 @@ pub(super) struct Variable {
     pub(super) title: &'static str,
     label: &'static str,
     value: fn(&RunRecord) -> Option<f64>,
-    /// Resets the varied condition in a record. Rows that differ only in this condition become equal.
+    /// Resets the varied condition in a record. Records that differ only in this condition become
+    /// equal.
     without: fn(&mut RunRecord),
     /// The names of the properties ([`CellRecords::facets`]) that show the varied condition.
     shown_by: &'static [&'static str],
@@ -142,17 +143,17 @@ const RESOURCES: [Quantity; 6] = [
 /// The title of the panel of processor cycles, which not all machines can count.
 const CYCLES: &str = "Cycles";
 
-/// Cells that differ only in the varied condition, sorted by its value.
+/// A line of a chart: cells that differ only in the varied condition, sorted by its value.
 struct Line<'a> {
     cells: Vec<(f64, CellRecords<'a>)>,
-    /// The circuit of the line.
+    /// The circuit, or the family of circuits if the size of the circuit is varied.
     circuit: String,
     name: String,
 }
 
-/// Draws the run time against a varied condition. Each circuit has a panel. None if no records vary
-/// the condition. Each panel also shows the physical limit. It is drawn once, because it is the
-/// same for all transports.
+/// Draws the run time against a varied condition. Each circuit has a panel. Each panel also shows
+/// the limit ([`PathLimit`](crate::record::PathLimit)), which is the same for all transports. None
+/// if no records vary the condition.
 pub(super) fn runtimes(cells: &[CellRecords<'_>], variable: &Variable) -> Option<Figure> {
     let lines = lines(cells, variable);
     let mut circuits: Vec<&str> = Vec::new();

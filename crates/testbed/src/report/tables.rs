@@ -29,7 +29,7 @@ pub fn tables(records: &[RunRecord]) -> Vec<(&'static str, Table)> {
         .collect()
 }
 
-/// Makes a table of the median times of each cell, with the physical limit.
+/// Makes a table of the median times of each cell, with the limit that the path sets.
 #[must_use]
 pub fn summary(records: &[RunRecord]) -> Table {
     let cells = CellRecords::group(records);
@@ -59,7 +59,7 @@ pub fn summary(records: &[RunRecord]) -> Table {
     table
 }
 
-/// Makes the table of times of all cells, with the physical limit.
+/// Makes the table of times of all cells, with the limit that the path sets.
 fn runtimes(cells: &[CellRecords<'_>]) -> Table {
     let mut table = Table::new(
         "Times: total from the first packet to the output, then the run time, from both parties being connected \
@@ -218,7 +218,7 @@ fn resources(cells: &[CellRecords<'_>]) -> Table {
     table
 }
 
-/// The header of the column of wire bytes in excess of the payload, in percent.
+/// The header of the column of wire bytes that exceed the payload, in percent of the payload.
 const EXCESS: &str = "excess up";
 
 fn billions(count: Option<u64>) -> Option<f64> {

@@ -9,7 +9,7 @@ use super::{
     chart::{Axis, Figure, Panel, Point, Scale, Series, SeriesStyle},
 };
 
-/// Maximum number of points per direction, about the number of pixels of a chart.
+/// Maximum number of points per direction. It is about the width of a chart in pixels.
 const MAX_POINTS: usize = 400;
 
 /// Maximum number of drawn runs.

@@ -18,15 +18,15 @@ use crate::{
     record::Environment,
 };
 
-/// Time limit of a helper program that only prints a short text, such as `cat`.
+/// Time limit of a helper program that prints a short text, such as `cat`.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// The name of the path emulator in records.
 const EMULATOR: &str =
     "transpute-testbed: two network namespaces, TUN devices, user-space forwarder";
 
-/// The environments of runs. Each combination of the scenario settings that affect the environment
-/// has one.
+/// A cache of environments, by the scenario's congestion control and socket buffer size. Other
+/// settings of a scenario do not affect the environment.
 pub(crate) struct Environments {
     /// The environment without the settings that are read inside the network namespaces.
     outside: Environment,
@@ -89,8 +89,8 @@ pub(super) fn describe_inside(
     scenario: &Scenario,
     cancel: &AtomicBool,
 ) -> Result<(), RunError> {
-    // This path has the settings of the runs but neither loss nor delay. A connection over it
-    // always succeeds, and it does not consume random numbers of a run's path.
+    // This path has the TCP settings of the scenario but neither loss nor delay. A connection over
+    // it always succeeds, and consumes no random numbers of a run's path.
     let lab = Lab::start(&Scenario {
         up: PathConfig::default(),
         down: PathConfig::default(),
@@ -109,7 +109,7 @@ pub(super) fn describe_inside(
     Ok(())
 }
 
-/// Returns the congestion control of a connection over the path. The sysctl does not show it if a
+/// Returns the congestion control of a connection over the path. The sysctl would be wrong if the
 /// scenario sets the congestion control for the route only.
 fn congestion_control(lab: &Lab) -> io::Result<String> {
     let listener = lab.listen(Side::B, 0)?;

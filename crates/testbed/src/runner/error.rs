@@ -30,7 +30,7 @@ pub enum RunError {
     },
     /// The results of an earlier run cannot be read.
     #[error(transparent)]
-    Rows(#[from] RecordError),
+    Records(#[from] RecordError),
     /// Keys and inputs cannot be written to files.
     #[error("cannot prepare keys and inputs")]
     Prepare(#[source] io::Error),

@@ -1,8 +1,8 @@
-//! The estimate of the remaining time.
+//! Estimates the remaining time of a matrix from the durations of ended runs.
 
 use std::time::Duration;
 
-/// The durations of runs, by cell.
+/// The durations of ended runs, by cell.
 pub(super) struct Estimate {
     /// Sum and count of the durations of each cell.
     cells: Vec<(Duration, u32)>,

@@ -39,11 +39,11 @@ pub struct Cell {
     pub batch: u64,
     /// True if the parties use encryption and authentication.
     pub encrypted: bool,
-    /// Time after which a run is cut off. A cut-off run counts as a result, not as a failure. The
-    /// time does not distinguish cells. It is None in a [`Matrix`].
+    /// Time after which a run is cut off. A cut-off run is a result, not a failure. Two cells that
+    /// differ only in this time have the same results. It is None for the cells of a [`Matrix`].
     pub cut_off: Option<Duration>,
-    /// True if a failure counts as a result, so that the run is not repeated. An example is a
-    /// transport over UDP behind a firewall. The flag does not distinguish cells.
+    /// True if a failure is a result, so that the run is not repeated. An example is a transport
+    /// over UDP behind a firewall. Two cells that differ only in this flag have the same results.
     pub may_fail: bool,
 }
 
@@ -61,10 +61,10 @@ impl fmt::Display for Cell {
     }
 }
 
-/// The name of the transport that chooses among others.
+/// The transport name with which the parties choose one of the other transports themselves.
 pub const AUTO: &str = "auto";
 
-/// The name that selects all transports of a registry.
+/// The name for all transports of a registry in a list of transports.
 const ALL: &str = "all";
 
 impl Matrix {
@@ -72,7 +72,7 @@ impl Matrix {
     /// registry if one of the names is `all`. With the name `auto`, the parties choose a transport.
     ///
     /// # Errors
-    /// The errors of [`Registry::get`] for an invalid name.
+    /// Returns the errors of [`Registry::get`] for an invalid name.
     pub fn transports(
         given: &[String],
         registry: &Registry,
@@ -86,7 +86,7 @@ impl Matrix {
         Ok(given.to_vec())
     }
 
-    /// Returns all combinations of the lists.
+    /// Returns one cell for each combination of the elements of the lists.
     #[must_use]
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();

@@ -1,7 +1,8 @@
 //! Runs the cells of a matrix. Every run starts two processes on a new path.
 //!
-//! Repetitions are interleaved (A B C A B C), so that drift affects all cells alike. Each run is
-//! recorded before the next one starts. An interrupted matrix continues where it stopped.
+//! Repetitions are interleaved (A B C A B C), so that slow changes of the machine affect all cells
+//! alike. Each run is recorded before the next one starts. A matrix that was interrupted continues
+//! with the first run that has no result.
 
 pub(crate) mod environment;
 mod error;
@@ -41,7 +42,7 @@ use transpute_netem::scenario::Scenario;
 pub struct MatrixProgress<'a, C = Cell, R = RunRecord> {
     /// Number of runs that have ended.
     pub done: u64,
-    /// Number of runs of this execution. Runs with earlier results are not included.
+    /// Number of runs of this execution. Runs that had results before are not included.
     pub total: u64,
     /// Number of ended runs that failed.
     pub failed: u64,
@@ -72,7 +73,7 @@ pub struct MatrixSummary {
 /// scenario. All other fields are empty.
 ///
 /// # Errors
-/// Returns [`RunError`]: the path cannot be emulated, or the settings cannot be read.
+/// Returns [`RunError`] if the path cannot be emulated or the settings cannot be read.
 pub fn environment_inside(scenario: &Scenario) -> Result<Environment, RunError> {
     let mut environment = Environment::default();
     environment::describe_inside(&mut environment, scenario, &AtomicBool::new(false))?;
@@ -82,8 +83,8 @@ pub fn environment_inside(scenario: &Scenario) -> Result<Environment, RunError> 
 /// Runs the cells of a matrix that have no results, and appends the results: see [`run_cells`].
 ///
 /// # Errors
-/// Returns [`RunError`] if no more runs are possible. A failed run is recorded in its record and is
-/// not an error.
+/// Returns [`RunError`] if no more runs are possible. A failed run is not an error: its record
+/// contains the failure.
 pub fn run(
     matrix: &Matrix,
     options: &MatrixOptions,
@@ -113,8 +114,8 @@ pub fn records_of(matrix: &Matrix, mut records: Vec<RunRecord>) -> Vec<RunRecord
 /// emulated path is removed.
 ///
 /// # Errors
-/// Returns [`RunError`] if no more runs are possible. A failed run is recorded in its record and is
-/// not an error.
+/// Returns [`RunError`] if no more runs are possible. A failed run is not an error: its record
+/// contains the failure.
 pub fn run_cells(
     cells: &[Cell],
     repetitions: u32,
@@ -139,7 +140,8 @@ pub fn run_cells(
         identities: Identities::new(&options.binary, &work.0, cancel)?,
         inputs: InputMaker::new(&options.binary, &work.0),
     };
-    // All circuits are checked first, so that a typing error in the last one is reported at once.
+    // All circuits are checked before the first run. So an invalid circuit is reported at once, not
+    // when its first run starts.
     for &(_, cell) in &to_do.runs {
         bench.inputs.inputs(&cells[cell].circuit, cancel)?;
     }
@@ -155,7 +157,7 @@ pub fn run_cells(
     })
 }
 
-/// The outcome of a run whose record was recorded.
+/// The outcome of a run whose record was appended to the results.
 pub(crate) enum Ending {
     Measured,
     CutOff(String),

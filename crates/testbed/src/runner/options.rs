@@ -14,7 +14,7 @@ pub struct MatrixOptions {
     pub results: PathBuf,
     /// Time limit of a run. A run that exceeds it has failed.
     pub timeout: Duration,
-    /// The records that contain a timeline. A timeline takes most of the space of a long run's record.
+    /// The records that contain a timeline. It is the largest part of a long run's record.
     pub timelines: Timelines,
     /// The handle through which other threads observe the run in progress.
     pub live: Option<Live>,

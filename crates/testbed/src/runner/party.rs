@@ -53,7 +53,7 @@ pub(super) fn arguments(
     }
 }
 
-/// The fields of the JSON output of `transpute run` that records record.
+/// The fields of the JSON output of `transpute run` from which records are made.
 #[derive(Deserialize)]
 pub(super) struct Report {
     transport: String,

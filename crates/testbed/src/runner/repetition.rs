@@ -1,4 +1,4 @@
-//! Executes one run: creates a path, starts both parties on it, and makes the record.
+//! Executes one run: creates a path, starts both parties on it, and returns the record.
 
 use std::{
     net::SocketAddr,
@@ -96,7 +96,7 @@ impl MatrixRunner<'_> {
     /// Executes one run and returns its record.
     pub(super) fn run(&mut self, cell: &Cell, repetition: u32) -> Result<RunRecord, RunError> {
         let inputs = self.inputs.inputs(&cell.circuit, self.cancel)?;
-        // Losses differ between repetitions. They are the same when the whole matrix is repeated.
+        // Losses differ between repetitions, but are the same if the whole matrix is run again.
         let path_seed = cell.scenario.seed.wrapping_add(repetition.into());
         let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         // Every run has a new path. So no packets of the previous run remain, and the kernel has

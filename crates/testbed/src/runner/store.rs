@@ -19,8 +19,8 @@ pub(crate) struct Store<R = RunRecord> {
     done: Vec<R>,
 }
 
-/// Time to wait for the lock of a killed runner. If the runner was just starting a process, that
-/// process holds the file open, and with it the lock, until it executes its program.
+/// Time to wait for the lock of a killed runner. If the runner was just starting a child process,
+/// the child has the file open and keeps the lock until it executes its program.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Locks the file. Fails if another process holds the lock for longer than [`LOCK_PATIENCE`].
@@ -87,8 +87,8 @@ impl<R: Record> Store<R> {
 }
 
 impl Store {
-    /// Returns whether this repetition has a result. A cut-off or a failure is a result only if the
-    /// cell says so ([`Cell::cut_off`], [`Cell::may_fail`]).
+    /// Returns whether this repetition has a result. A cut-off is a result only if
+    /// [`Cell::cut_off`] is set, and a failure only if [`Cell::may_fail`] is true.
     pub(super) fn has(&self, cell: &Cell, repetition: u32) -> bool {
         (self.done.iter()).any(|record| {
             let cut_off = record.cut_off_ms.is_some() && cell.cut_off.is_some();

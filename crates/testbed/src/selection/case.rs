@@ -9,29 +9,30 @@ use transpute_units::Bandwidth;
 
 use crate::runner::Cell;
 
-/// Maximum time of a drawn case at the link rate, in seconds. It limits the duration of a sweep.
+/// Maximum time of a randomly drawn case at the link rate ([`SelectionCase::line_seconds`]), in
+/// seconds. It limits the duration of a sweep.
 pub const MAX_LINE_SECONDS: f64 = 5.0;
 
 /// The default upper bound of the time after which a run is cut off.
 pub const DEFAULT_CUT_OFF: Duration = Duration::from_secs(30);
 
 /// A run is cut off after this multiple of the time of its case at the link rate. A transport that
-/// needs longer is a bad choice, however slow it is exactly.
+/// takes longer is a bad choice, so its exact time is not needed.
 const CUT_OFF_FACTOR: f64 = 6.0;
 
 /// Minimum time until a run is cut off, in seconds.
 const MIN_CUT_OFF: f64 = 8.0;
 
-/// Typical payload from garbler to evaluator per AND gate, in bytes. The tables take 32 bytes, the
-/// labels at most 12.
+/// Typical payload from garbler to evaluator per AND gate, in bytes. Tables take 32 bytes per AND
+/// gate, and labels at most 12.
 const BYTES_PER_AND: f64 = 40.0;
 
 /// Typical number of round trips from the first packet to the output, for connecting, the TLS
 /// handshake, the agreement on the run and oblivious transfer.
 const ROUND_TRIPS: f64 = 5.0;
 
-/// Typical time of a run that does not depend on the path or the circuit, in seconds: starting two
-/// processes and loading their keys.
+/// Typical time of the steps of a run that do not depend on the path or the circuit, in seconds:
+/// starting two processes and loading their keys.
 const SECONDS_PER_RUN: f64 = 0.1;
 
 /// Typical seconds of computing per AND gate, on a machine whose processors both parties share.
@@ -46,7 +47,7 @@ const SEGMENT: f64 = 1448.0;
 /// Typical time until a transport over UDP gives up if a firewall drops its packets, in seconds.
 const SECONDS_TO_GIVE_UP: f64 = 6.0;
 
-/// The part of the data that a cell belongs to: cells to fit a model, or cells to judge it.
+/// A part of the data: the cells to which models are fitted, or the cells that judge them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
@@ -61,8 +62,8 @@ impl Part {
     /// not depend on other cells or on the order of runs. Each part has about half of all cells.
     #[must_use]
     pub fn of(scenario: &Scenario, circuit: &str, batch: u64) -> Self {
-        // The fields are listed one by one. So a new field of scenarios does not move existing
-        // cells to the other part.
+        // The text lists the fields one by one. So a new field of `Scenario` does not change the
+        // hash of existing cells.
         let up = &scenario.up;
         let cross = scenario.cross_traffic.as_ref();
         let text = format!(
@@ -128,12 +129,12 @@ impl SelectionCase {
         sending + ROUND_TRIPS * self.rtt_seconds()
     }
 
-    /// Returns the time after which a run of the case is cut off. `most` is its upper bound.
+    /// Returns the time after which a run of the case is cut off. `max` is its upper bound.
     #[must_use]
-    pub fn cut_off(&self, most: Duration) -> Duration {
+    pub fn cut_off(&self, max: Duration) -> Duration {
         let seconds = (CUT_OFF_FACTOR * self.line_seconds()).max(MIN_CUT_OFF);
         // The time is rounded up to whole seconds, which are easier to read.
-        Duration::from_secs_f64(seconds.ceil().min(86_400.0)).min(most)
+        Duration::from_secs_f64(seconds.ceil().min(86_400.0)).min(max)
     }
 
     /// Returns the approximate time of a run over a transport, including set-up, to plan a sweep.
@@ -173,8 +174,9 @@ impl SelectionCase {
     }
 
     /// Returns the runs of this case, one per transport. If a firewall drops UDP, the failure of a
-    /// transport over UDP counts as its result. Such a run has the time limit `cut_off`, so that it
-    /// can fail by itself.
+    /// transport over UDP is its result. Such a run is cut off only after `cut_off`, so that the
+    /// transport can report its failure. All other runs are cut off after
+    /// [`cut_off`](Self::cut_off).
     #[must_use]
     pub fn runs(&self, transports: &[String], cut_off: Duration) -> Vec<Cell> {
         let cell = |transport: &String| {

@@ -4,7 +4,7 @@ use transpute_units::Bandwidth;
 
 use super::Conditions;
 
-/// A kind of cells: all cells with a common property.
+/// A kind of cells: all cells whose value of one dimension is in one range, such as no loss.
 #[derive(Clone, Copy)]
 pub struct CellKind {
     /// The property by which cells are divided into kinds, such as the loss.

@@ -1,4 +1,4 @@
-//! The choosers that are judged.
+//! The choosers that [`judge()`](super::judge()) evaluates.
 
 use transpute_select::{Candidate, ModelChooser, PaperRules, Rule};
 
@@ -11,7 +11,7 @@ pub enum Judged {
     /// Chooses the same transport in every cell. For [`AUTO`], the measured runs of `auto` are
     /// judged.
     Always(String),
-    /// Knows the true conditions of the path, and spends no time on measuring them.
+    /// A chooser that is given the true conditions of the path, so it does not measure them.
     Told(Box<dyn transpute_select::Chooser>),
 }
 
@@ -81,8 +81,8 @@ impl Judged {
             .collect();
         let (names, candidates): (Vec<&str>, Vec<Candidate>) = known.into_iter().unzip();
         let choice = chooser.choose(&path, &workload, &candidates).ok()?;
-        // A record may list the settings of the same transport in another order, so specs are compared
-        // and not names.
+        // A record may list the settings of the same transport in another order. So specs are
+        // compared, not names.
         let place = (candidates.iter()).position(|known| known.spec == *choice.winner())?;
         Some(Picked {
             transport: (*names.get(place)?).to_owned(),

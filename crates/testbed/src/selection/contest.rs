@@ -5,7 +5,7 @@ use transpute_netem::scenario::Scenario;
 use super::{AUTO, Part};
 use crate::record::{Environment, Measured, RunRecord};
 
-/// The time that a failed run counts as, in milliseconds: one minute.
+/// The time that comparisons use for a failed run, in milliseconds: one minute.
 pub const FAILED_MS: f64 = 60_000.0;
 
 /// The time of a transport in a cell: the median of its repetitions.
@@ -42,7 +42,7 @@ impl RunTime {
     /// Returns the median of the times. None for no times. For an even number of times, it is the
     /// mean of the two middle times if both were measured, otherwise the worse one.
     fn median(mut times: Vec<Self>) -> Option<Self> {
-        // A measured run ranks before every run that was cut off, and that before every failure.
+        // All measured runs come first, then the runs that were cut off, then the failures.
         let rank = |time: &Self| match time {
             Self::Measured(ms) => (0, *ms),
             Self::AtLeast(ms) => (1, *ms),
@@ -96,9 +96,9 @@ pub struct CellTimes<'a> {
     times: Vec<(&'a str, RunTime)>,
 }
 
-/// Groups records into cells by conditions, and computes the time of each transport in each cell, in
-/// order of first appearance. If a failed or cut-off run was repeated and then measured, only the
-/// measurement counts.
+/// Groups records into cells by conditions, in order of first appearance. Computes the time of each
+/// transport in each cell. If a run failed or was cut off and was later measured, only the
+/// measurement is used.
 #[must_use]
 pub fn contests(records: &[RunRecord]) -> Vec<CellTimes<'_>> {
     let mut groups: Vec<CellTimes<'_>> = Vec::new();
@@ -126,8 +126,8 @@ pub fn contests(records: &[RunRecord]) -> Vec<CellTimes<'_>> {
     groups
 }
 
-/// Returns the times of a transport, one per repetition. If a repetition has several records, the last
-/// measured one counts, or the last record if none was measured.
+/// Returns the times of a transport, one per repetition. If a repetition has several records, the
+/// last measured one is used, or the last record if none was measured.
 fn final_tries(records: &[&RunRecord], transport: &str) -> Vec<RunTime> {
     let mut tries: Vec<(u32, RunTime)> = Vec::new();
     for record in records
@@ -155,7 +155,8 @@ fn is_same_cell(one: &RunRecord, other: &RunRecord) -> bool {
         && one.scenario == other.scenario
 }
 
-/// Keeps the contests in which all of these transports were run and at least one was measured.
+/// Returns the contests (cells) in which all of these transports were run and at least one was
+/// measured.
 #[must_use]
 pub fn complete<'a>(contests: Vec<CellTimes<'a>>, transports: &[&str]) -> Vec<CellTimes<'a>> {
     (contests.into_iter())
@@ -192,7 +193,8 @@ impl<'a> CellTimes<'a> {
         })
     }
 
-    /// Returns the candidates, in the order of the records: all transports but [`AUTO`].
+    /// Returns the candidates, which are all transports except [`AUTO`], in the order of the
+    /// records.
     #[must_use]
     pub fn candidates(&self) -> Vec<&'a str> {
         let names = self.times.iter().map(|&(name, _)| name);
@@ -206,8 +208,8 @@ impl<'a> CellTimes<'a> {
         Some(found.1)
     }
 
-    /// Returns the fastest candidate and its time in milliseconds. [`AUTO`] counts as a candidate
-    /// only if `besides` names it. None if no candidate was measured.
+    /// Returns the fastest candidate and its time in milliseconds. [`AUTO`] is a candidate only if
+    /// `besides` is [`AUTO`]. None if no candidate was measured.
     #[must_use]
     pub fn best(&self, besides: Option<&str>) -> Option<(&'a str, f64)> {
         (self.times.iter())
@@ -275,7 +277,7 @@ pub(super) mod tests {
             Some(Measured(2.0))
         );
         assert_eq!(median(&[Measured(1.0), Measured(2.0)]), Some(Measured(1.5)));
-        // A long run that completed was still shorter than one that did not.
+        // A measured run ranks as faster than a run that was cut off, even after a shorter time.
         assert_eq!(
             median(&[AtLeast(5.0), Measured(7.0), Failed]),
             Some(AtLeast(5.0))

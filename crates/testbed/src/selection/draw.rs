@@ -16,7 +16,7 @@ const SIZES: [Range<f64>; 5] = [1e3..1e4, 1e4..1e5, 1e5..1e6, 1e6..3e6, 3e6..1e7
 /// Ranges of round-trip times in milliseconds.
 const ROUND_TRIP_TIMES: [Range<f64>; 4] = [0.5..5.0, 5.0..40.0, 40.0..150.0, 150.0..600.0];
 
-/// Ranges of the loss probability in each direction. The first means no loss.
+/// Ranges of the loss probability in each direction. `None` is a path without loss.
 const LOSSES: [Option<Range<f64>>; 4] =
     [None, Some(1e-5..1e-3), Some(1e-3..1e-2), Some(1e-2..3e-2)];
 
@@ -39,8 +39,8 @@ const SHARED_EVERY: usize = 5;
 /// [`MAX_LINE_SECONDS`], the stratum is skipped.
 const ATTEMPTS: u32 = 16;
 
-/// Number of AND gates per candidate of a `min-of-candidates` circuit. The next two constants are
-/// the numbers of AND gates of `aes128` and of `min-of-candidates` with 2,501 candidates.
+/// Number of AND gates per candidate of a `min-of-candidates` circuit. `AND_OF_AES` and
+/// `AND_OF_CANDIDATES` are the AND gates of `aes128` and of `min-of-candidates:2501x20`.
 const AND_PER_CANDIDATE: f64 = 40.0;
 const AND_OF_AES: u64 = 6400;
 const AND_OF_CANDIDATES: u64 = 100_000;
@@ -147,8 +147,8 @@ impl Stratum {
 }
 
 /// Returns a circuit, the number of evaluations, and the total number of AND gates, which is about
-/// `size`. If `alone` is true, one circuit has all gates, up to a million. A larger size is always
-/// a batch, because every run generates its circuit.
+/// `size`. If `alone` is true, a size below a million is a single evaluation of one circuit. A
+/// larger size is always a batch, because every run generates its circuit, which takes long.
 fn workload(size: f64, alone: bool) -> (String, u64, u64) {
     let candidates = (size / AND_PER_CANDIDATE).round().max(1.0);
     let batch_of = |circuit: &str, and: u64| {
@@ -174,7 +174,8 @@ fn rounded(value: f64) -> f64 {
     text.parse().unwrap_or(value)
 }
 
-/// A random number generator. Its own algorithm keeps the draws independent of library versions.
+/// A random number generator. The draws would change if a library changed its algorithm, so this
+/// type does not use one.
 struct Random {
     seed: u64,
     rolled: u64,
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!(cases.len(), 240);
         assert_eq!(draw(100, 1), cases[..100]);
         assert_ne!(draw(100, 2), cases[..100]);
-        // There are large circuits, on lines that are fast enough.
+        // Large workloads are drawn too, for paths with a high rate.
         let large = cases.iter().filter(|case| case.and_gates > 3_000_000);
         assert!(large.count() >= 10);
         let different: HashSet<_> = cases.iter().map(|case| format!("{case:?}")).collect();
@@ -229,7 +230,7 @@ mod tests {
             let scenario = &case.scenario;
             scenario.validate().unwrap();
             assert!(case.line_seconds() <= MAX_LINE_SECONDS);
-            // Circuits consist of whole candidates and blocks.
+            // A circuit has a whole number of candidates or AES blocks, so the size is rounded.
             assert!((900..=11_000_000).contains(&case.and_gates), "{case:?}");
             assert!((0.5..=600.0).contains(&scenario.rtt_ms()));
             assert!((0.0..=0.03).contains(&scenario.up.loss));

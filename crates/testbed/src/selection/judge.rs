@@ -9,9 +9,9 @@ use super::{
 /// The time and the regret of a choice in a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The chosen transport. `None` if the chooser had no answer.
+    /// The chosen transport. `None` if the chooser chose none.
     pub chosen: Option<String>,
-    /// The time of the chosen transport. It is [`RunTime::Failed`] if the chooser had no answer or
+    /// The time of the chosen transport. It is [`RunTime::Failed`] if the chooser chose none or
     /// the chosen transport was not run.
     pub time: RunTime,
     /// Time of the choice divided by the time of the best candidate. It is 1 if the choice was
@@ -34,7 +34,7 @@ pub struct Verdicts<'a> {
 
 /// Lets every chooser choose in every contest, and judges the choices. Contests without a
 /// measurement are left out. `workloads` has the traffic and computing time of each circuit. For a
-/// circuit without an entry, choosers have no answer.
+/// circuit without an entry, only [`Judged::Always`] chooses a transport.
 #[must_use]
 pub fn judge<'a>(
     contests: &'a [CellTimes<'a>],

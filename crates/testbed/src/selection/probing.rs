@@ -13,10 +13,10 @@ struct Probing {
     /// Time until the choice minus the set-up time of the chosen transport, as a fraction of the
     /// total time.
     waited: f64,
-    /// The time in `waited` in round trips.
+    /// The same time as `waited`, as a multiple of the round-trip time.
     waited_round_trips: f64,
-    /// Total time divided by the time of the same transport when set by name. None if that was not
-    /// measured.
+    /// Total time divided by the total time of runs whose command line named the same transport.
+    /// None if there are no such runs.
     beside_named: Option<f64>,
 }
 
@@ -90,8 +90,8 @@ impl Probing {
         let total_ms = measured.total_ms;
         let predicted_ms = selection.predicted_s * 1e3;
         let waited_ms = (selection.decided_after_ms - set_up(chosen) * rtt_ms).max(0.0);
-        // `auto` reports TCP with the kernel's default congestion control as `tcp`. Rows may name
-        // the congestion control.
+        // `auto` reports TCP with the kernel's default congestion control as `tcp`. Records of TCP
+        // may name the congestion control.
         let named = match contest.time(chosen) {
             None => contest.time(&with_default(chosen, contest)),
             found => found,
@@ -108,8 +108,8 @@ impl Probing {
     }
 }
 
-/// Returns the number of round trips of the set-up of a transport: see docs/protocol.md. A choice
-/// after this time costs nothing.
+/// Returns the number of round trips of the set-up of a transport (docs/protocol.md). A choice that
+/// takes no longer than this set-up does not delay the run.
 fn set_up(transport: &str) -> f64 {
     let spec = transport.parse::<Spec>().ok();
     let profile = spec.as_ref().and_then(Spec::profile);

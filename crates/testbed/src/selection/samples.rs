@@ -46,9 +46,10 @@ impl Workloads {
     }
 }
 
-/// Returns the samples of records, and the number of unusable records. A record is unusable if the run
-/// failed, did not have the conditions of its scenario, or had a path that changed or was shared. A
-/// path estimate cannot express such a path. Rows of [`Part::Unseen`] are marked as held out.
+/// Returns the samples of records, and the number of unusable records. A record is unusable if the
+/// run failed or did not have the conditions of its scenario. It is also unusable if the path
+/// changed or had cross traffic, because a path estimate cannot express this. Records of
+/// [`Part::Unseen`] are marked as held out.
 ///
 /// # Errors
 /// Returns [`SelectError::Number`] if a figure of a record is outside the range of the model.
@@ -99,8 +100,8 @@ fn sample(record: &RunRecord, workloads: &Workloads) -> Result<Option<Sample>, S
     }))
 }
 
-/// Returns a name that is equal for records with the same path and workload, whatever the transport.
-/// It includes all properties that [`Part`] depends on.
+/// Returns a name that is equal for all records with the same path and workload, whatever their
+/// transport. It includes all properties that [`Part`] depends on.
 fn cell(record: &RunRecord) -> String {
     let path = |config: &PathConfig| {
         format!(
@@ -132,15 +133,15 @@ fn workload(record: &RunRecord, measured: &Measured) -> Result<Workload, SelectE
     };
     let is_extended = !matches!(measured.garbler.ot.as_str(), "direct" | "none");
     let (up, down) = (measured.payload_up_bytes, measured.payload_down_bytes);
-    // `ot_bytes` counts both directions of oblivious transfer. The evaluator sends little else, so
-    // the difference is the garbler's part.
+    // `ot_bytes` counts both directions of oblivious transfer. Nearly all bytes from the evaluator
+    // belong to it, so the difference is about what the garbler sends for it.
     let answers = measured.garbler.ot_bytes.saturating_sub(down);
     let batch = record.batch as f64;
     let tables = measured.garbler.table_bytes as f64;
     let ands = match measured.and_gates {
         Some(gates) => batch * gates as f64,
-        // Rows without the number of gates are older than the other schemes. Half gates take 32
-        // bytes per AND gate.
+        // Records without the number of gates are older than the other schemes, so their scheme is
+        // half gates, which takes 32 bytes per AND gate.
         None => tables / 32.0,
     };
     let xors = match record.scheme.as_str() {
@@ -148,7 +149,7 @@ fn workload(record: &RunRecord, measured: &Measured) -> Result<Workload, SelectE
         "prf" => ((tables - 32.5 * ands) / 16.0).max(0.0),
         _ => 0.0,
     };
-    // The evaluator sends 16 bytes for k transfers, and little else.
+    // The evaluator sends 16 bytes for k transfers (k = 1 for IKNP), and little else.
     let transfers = match measured.garbler.ot.as_str() {
         "none" | "direct" => 0.0,
         "iknp" => down as f64 / 16.0,

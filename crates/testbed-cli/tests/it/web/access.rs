@@ -132,7 +132,7 @@ fn the_interface_requires_the_token() {
     let answer = server.ask("GET", "/api/runs", &[("Authorization", &bearer)], b"");
     assert_eq!(answer.status, 200);
 
-    // A session replaces the token, but is refused to a page of another origin.
+    // A session gives the same access as the token. A page of another origin cannot use it.
     let session = format!("Bearer {}", server.sign_in());
     let with = ("Authorization", session.as_str());
     let status = |headers: &[(&str, &str)]| server.ask("GET", "/api/runs", headers, b"").status;
@@ -154,7 +154,7 @@ fn a_session_belongs_to_one_server_and_is_no_cookie() {
     let bearer = format!("Bearer {session}");
     assert_eq!(status(&server, "Authorization", &bearer), 200);
     assert_eq!(status(&other, "Authorization", &bearer), 401);
-    // Cookies are never accepted: another port of this host may have received them.
+    // Cookies are never accepted, because servers on other ports of this host receive them too.
     let token = server.token.as_ref().unwrap();
     for value in [&session, token] {
         for name in [

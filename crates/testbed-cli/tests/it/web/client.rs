@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::process::{Finished, Process};
 
-/// Maximum wait for an answer, far longer than any answer takes.
+/// Maximum time to wait for an answer. No answer takes nearly as long.
 const DEADLINE: Duration = Duration::from_secs(100);
 
 /// A running server.

@@ -127,7 +127,7 @@ fn ten_thousand_runs_stay_usable() {
         json!({ "value": "sha256", "label": "sha256", "runs": 5000 })
     );
 
-    // Two clients at once; one exports all runs.
+    // One client exports all runs while another client counts runs.
     std::thread::scope(|scope| {
         let client = server.client();
         let exporting = scope.spawn(move || client.get("/api/export.json").json());
@@ -185,7 +185,7 @@ fn exports_can_be_read_by_other_programs() {
     );
     assert_eq!(lines.len() as u64, 1 + total(&server, filters));
     let columns = lines[0].split(',').count();
-    // Names of scenarios contain commas.
+    // The name of a scenario contains commas, so it is quoted in CSV.
     assert!(
         lines[1].contains("\"far,rtt=1,loss=0\"") && lines[1].split(',').count() == columns + 2
     );
@@ -212,7 +212,7 @@ fn exports_can_be_read_by_other_programs() {
     assert!(png.body.starts_with(b"\x89PNG"));
     assert_eq!(server.get("/api/figure.svg?name=none").status, 404);
 
-    // Exports selected runs only.
+    // An export with run numbers contains only these runs.
     let one = server.get("/api/export.json?ids=3").json();
     assert_eq!(one["runs"].as_array().unwrap().len(), 1);
     assert_eq!(one["runs"][0]["id"], 3);

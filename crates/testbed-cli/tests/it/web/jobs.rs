@@ -73,7 +73,7 @@ fn all_transports_are_compared_on_a_lan() {
     };
     let runs = of("run");
     assert_eq!((runs.len(), of("run-start").len()), (5, 5));
-    // Each run gets a last sample when it has ended, however short it was.
+    // Each run has a sample from its end, even if it was shorter than the sampling interval.
     for number in 1..=5 {
         let samples = of("sample");
         let last = samples
@@ -323,7 +323,7 @@ fn the_server_ends_its_jobs_and_processes_at_shutdown() {
     for party in parties {
         assert!(!party.exists(), "{}", party.display());
     }
-    // Clients received the end of the job.
+    // The clients received the `end` event.
     assert_eq!(
         events.last().map(|event| event.data),
         Some(json!({ "state": "interrupted" }))
@@ -462,7 +462,7 @@ fn users_programs_are_measured_if_they_are_allowed() {
     assert!(!detail["samples"].as_array().unwrap().is_empty());
     assert_eq!(ask("GET", "/api/export.jsonl", "").text(), "");
 
-    // A command that takes too long, and one that fails.
+    // One command exceeds the time limit, and one fails.
     for (b, timeout, reason) in [
         ("sleep 1000", 1, "not done after 1 s"),
         ("exit 7", 60, "exited with code 7"),

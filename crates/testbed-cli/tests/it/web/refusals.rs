@@ -126,7 +126,7 @@ fn invalid_requests_are_refused() {
     }
     assert_eq!(server.ask("PUT", "/api/jobs", &[JSON], b"{}").status, 405);
     assert_eq!(server.ask("POST", "/", &[JSON], b"{}").status, 405);
-    // Requests that are not HTTP.
+    // The server rejects requests that are not valid HTTP.
     for nonsense in [
         "\x16\x03\x01\x02\0",
         "GET / HTTP/9.9\r\n\r\n",
@@ -181,7 +181,7 @@ fn large_bodies_are_refused_before_they_are_read() {
     assert_eq!(server.post("/api/scenario", &large).status, 413);
     let middling = format!(r#"{{"toml": "{}"}}"#, "#".repeat(100 << 10));
     assert_eq!(server.post("/api/scenario", &middling).status, 413);
-    // The limit holds for the announced length and for a chunked body.
+    // The size limit applies to a body with a `Content-Length` and to a chunked body.
     let mut stream = TcpStream::connect(server.address).unwrap();
     let head = |length: &str| {
         format!(
@@ -204,7 +204,7 @@ fn large_bodies_are_refused_before_they_are_read() {
     while sent < 200 && stream.write_all(&chunk).is_ok() {
         sent += 1;
     }
-    // 64 MiB, plus the socket buffers of both ends.
+    // The server reads at most about 64 MiB. The rest is in the socket buffers of both ends.
     assert!(sent < 200, "{sent} MiB were accepted");
     let long = "x".repeat(20_000);
     assert_eq!(server.get(&format!("/api/runs?q={long}")).status, 400);
@@ -240,7 +240,7 @@ fn the_number_of_concurrent_uploads_is_limited() {
     let question = r#"{"circuit": "aes128", "scenario": {"preset": "lan"}}"#;
     assert_eq!(server.post("/api/predict", question).status, 200);
     drop(started);
-    // The server notices the closed connections within moments.
+    // The server soon notices that the connections were closed, and accepts uploads again.
     let deadline = Instant::now() + Duration::from_secs(60);
     while upload() == 503 {
         assert!(Instant::now() < deadline, "the permits were not released");

@@ -11,7 +11,7 @@ use super::{
 const COLORS: [&str; 7] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000",
 ];
-/// Colour of all dashed series. They differ by their dash patterns.
+/// Colour of all dashed series. Their dash patterns distinguish them.
 const GREY: &str = "#777777";
 const DASHES: [&str; 3] = ["6 4", "2 3", "10 3 2 3"];
 const FRAME: &str = "#444444";
@@ -67,7 +67,7 @@ struct Style {
 
 pub(super) fn figure(figure: &Figure) -> String {
     let styles = styles(figure);
-    // Four panels form a square, because three in a record would leave one alone.
+    // Four panels form a square, because rows of three would leave one panel alone in its row.
     let across = match figure.panels.len() {
         4 => 2,
         count => count.clamp(1, 3),

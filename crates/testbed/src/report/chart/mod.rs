@@ -15,7 +15,7 @@ pub struct Figure {
     pub title: String,
     /// The conditions that all panels share, as a line below the title. It may be empty.
     pub note: String,
-    /// The panels, from left to right, three in a record. Four panels form a square.
+    /// The panels, from left to right in rows of three. Four panels form a square.
     pub panels: Vec<Panel>,
 }
 
@@ -52,7 +52,7 @@ pub struct Panel {
 pub struct Axis {
     /// The label of the axis: the quantity and its unit.
     pub label: String,
-    /// The scale of values.
+    /// The mapping of values to positions.
     pub scale: Scale,
 }
 

@@ -24,7 +24,8 @@ pub(super) struct Fitted {
 #[derive(Clone, Debug, PartialEq)]
 enum Kind {
     Linear,
-    /// `zero` is the position of the value 0, as a logarithm, if it has one.
+    /// `zero` is the logarithm at whose position the value 0 is drawn. None if the axis does not
+    /// show 0.
     Log {
         zero: Option<f64>,
     },
@@ -35,7 +36,7 @@ enum Kind {
 const ZERO_GAP: f64 = 0.8;
 
 impl Fitted {
-    /// Fits a scale to values. `zero` gives zero a position on a logarithmic axis.
+    /// Fits a scale to values. If `zero` is true, a logarithmic axis also has a position for 0.
     pub(super) fn new(scale: &Scale, values: &[f64], zero: bool) -> Self {
         let finite = values.iter().copied().filter(|value| value.is_finite());
         match scale {
@@ -139,7 +140,8 @@ impl Fitted {
     }
 }
 
-/// Returns the smallest of 1, 2, 5, 10, ... that is not below the given step.
+/// Returns the smallest value that is not below the given step, and is 1, 2 or 5 times a power of
+/// ten.
 fn nice_step(step: f64) -> f64 {
     let decade = 10f64.powf(step.log10().floor());
     [1.0, 2.0, 5.0, 10.0]

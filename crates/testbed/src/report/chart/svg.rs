@@ -9,7 +9,7 @@ pub(super) struct Svg {
     height: f64,
 }
 
-/// The point of a text that is placed at the given position.
+/// The alignment of a text: its start, middle or end is at the given position.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
