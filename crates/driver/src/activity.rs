@@ -35,7 +35,7 @@ impl Activity {
         self.0.sent.store(bytes, Relaxed);
     }
 
-    /// Returns the number of bytes of frames that carry runs, in both directions together.
+    /// Returns the sum of the received and the sent bytes of frames that carry runs.
     pub(super) fn carried(&self) -> u64 {
         self.0.received.load(Relaxed) + self.0.sent.load(Relaxed)
     }
@@ -72,8 +72,8 @@ pub(super) fn carries_run(kind: FrameKind) -> bool {
     }
 }
 
-/// Returns the number of bytes of those frames that do not carry a run. `frames` must consist of
-/// complete frames.
+/// Returns the number of bytes of all frames in `frames` that do not carry a run, including
+/// headers. `frames` must consist of complete frames.
 pub(super) fn control_bytes(mut frames: &[u8]) -> u64 {
     let mut sum = 0;
     while let Ok(Some((kind, len))) = read_header(frames) {

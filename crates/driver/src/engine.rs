@@ -48,7 +48,8 @@ pub(super) struct Engine {
     calls: Option<mpsc::UnboundedSender<SessionEvent>>,
     activity: Activity,
     span: Span,
-    /// Whether the first frames were passed to the writer. The peer waits for them.
+    /// Whether the first frames of the connection were passed to the writer. The peer waits for
+    /// them.
     has_opened: bool,
 }
 
@@ -174,6 +175,7 @@ impl Engine {
     }
 
     /// Reports the result of the connection to the peer and to all callers of pending runs.
+    /// `patience` limits the time to pass the last frames to the writer.
     pub(super) fn finish(
         &mut self,
         result: Result<(), SessionError>,
@@ -259,8 +261,8 @@ impl Engine {
                 }
             }
             Command::Decline(role, why) => match self.connection.decline(role, why) {
-                // A closed connection needs no answer: the peer receives `Close` or the end of the
-                // link.
+                // On a closed connection, the peer needs no refusal: it receives `Close` or the end
+                // of the link.
                 Ok(()) | Err(SessionError::Closed) => {}
                 Err(error) => return Err(error),
             },
@@ -269,7 +271,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Handles the next frame if one is queued and the connection accepts input; returns whether it
+    /// Handles the next frame if one is queued and the connection accepts input. Returns whether it
     /// did.
     fn take_frame(&mut self) -> Result<bool, SessionError> {
         if !self.connection.wants_input() {

@@ -8,16 +8,17 @@
 //!
 //! A connection has two tasks and a thread: one task reads frames, one task writes buffers, and the
 //! thread garbles and evaluates. Bounded queues between them let garbling, sending, receiving and
-//! evaluating overlap, and propagate back-pressure. Commands reach the thread through a queue; each
+//! evaluating overlap, and propagate back-pressure. Commands reach the thread through a queue. Each
 //! run returns its outcome through its own channel.
 //!
 //! Tables are not copied. The thread garbles them into a buffer that the writer writes and returns.
-//! On the other side, the thread evaluates them in the buffer into which the reader has read them;
-//! the buffer is then reused.
+//! On the evaluator's side, the thread evaluates them in the buffer into which the reader has read
+//! them. The buffer is then reused.
 //!
 //! # Examples
 //!
-//! Two parties over an in-memory stream; the garbler has the input 2 and the evaluator 40:
+//! Two parties add their inputs over an in-memory stream. The garbler has the input 2, and the
+//! evaluator 40:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -140,7 +141,7 @@ impl Closing {
     }
 }
 
-/// The reader task and the writer task of a link; dropping this value aborts both.
+/// The reader task and the writer task of a link. Dropping this value aborts both.
 #[derive(Debug)]
 struct Tasks {
     reader: JoinHandle<()>,
@@ -352,7 +353,7 @@ fn start(
 
 type Ended = Result<(), Arc<SessionError>>;
 
-/// The result of a connection's thread, which is received at its end.
+/// The source of a connection's result, which arrives when the computing thread ends.
 #[derive(Debug)]
 enum Computing {
     Thread(oneshot::Receiver<Ended>),
@@ -360,7 +361,7 @@ enum Computing {
     Failed(Option<SessionError>),
 }
 
-/// A connection that is driven in the background; [`wait`](Self::wait) returns its result.
+/// A connection that is driven in the background. [`wait`](Self::wait) returns its result.
 ///
 /// Dropping this value cuts the link.
 #[derive(Debug)]
@@ -393,7 +394,8 @@ impl ConnectionTask {
             Ok(Err(error)) => Some(error),
             Err(_) => Some(Arc::new(SessionError::Cancelled)),
         };
-        // If the error cannot be sent to the peer, waiting for it would only delay the result.
+        // If the error cannot be sent to the peer, waiting for the peer would only delay the
+        // result.
         let peer_is_there = (error.as_ref()).is_none_or(|error| error.is_told());
         if let Some(tasks) = self.tasks.take().filter(|_| peer_is_there) {
             tasks.close(deadline).await;

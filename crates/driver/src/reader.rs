@@ -26,7 +26,7 @@ pub(super) async fn read_frames(
     options: DriverOptions,
     activity: Activity,
 ) {
-    // Number of bytes of all complete frames that carry runs.
+    // Number of received bytes of complete frames that carry runs, with headers.
     let mut carried = 0;
     let mut receive_buffer = ReceiveBuffer::new(options.max_payload);
     let error = loop {
@@ -117,7 +117,7 @@ mod tests {
             }
         }
         for kind in [FrameKind::Alive, FrameKind::Hello, FrameKind::Refuse] {
-            // A frame sent whole, in pieces, and unfinished.
+            // The frame arrives in pieces.
             send(&mut peer, &header(kind, 1000)).await;
             for _ in 0..100 {
                 send(&mut peer, &[7; 10]).await;

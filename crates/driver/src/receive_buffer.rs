@@ -6,12 +6,13 @@ use transpute_session::{Frame, FrameError, FrameKind, HEADER_LEN, read_header};
 /// Size of a receive buffer, in bytes: four table chunks of the default length with their headers.
 const CAPACITY: usize = (256 << 10) + 256;
 
-/// Maximum number of used buffers that are kept for reuse. This many buffers hold the frames that
-/// may wait for the computing thread.
+/// Maximum number of used buffers that are kept for reuse. Frames that wait for the computing
+/// thread need at most this many buffers.
 const MAX_SPARE_BUFFERS: usize = 4;
 
-/// Payloads shorter than this number of bytes are copied. Other frames keep their whole buffer
-/// allocated. Without copying, a peer could tie up much memory with small frames.
+/// Payloads shorter than this number of bytes are copied. A longer payload shares the receive
+/// buffer and keeps all of it allocated. If short payloads did so too, a peer could occupy much
+/// memory with small frames.
 const MIN_SHARED_PAYLOAD: usize = CAPACITY / 8;
 
 /// Splits a stream of bytes into frames that share the memory of the receive buffer.
@@ -64,8 +65,8 @@ impl ReceiveBuffer {
 
     /// Returns the free space for the next read, at least one byte.
     ///
-    /// The space ends after the header of the frame that follows the last frame expected to fit. So
-    /// few bytes of an unfinished frame must be moved to the next buffer.
+    /// The space ends after the header of the first frame that is not expected to fit. So only a
+    /// few bytes of an unfinished frame must be copied to the next buffer.
     ///
     /// # Errors
     /// The same as [`next_frame`](Self::next_frame).

@@ -11,7 +11,7 @@ use crate::RunOutcome;
 /// The report of a completed single run.
 #[derive(Clone, Debug)]
 pub struct SingleRunReport {
-    /// Payload bytes, by purpose.
+    /// Number of bytes of the run by purpose, in both directions together.
     pub traffic: Traffic,
     /// Number of bytes of sent frames, including headers.
     pub bytes_sent: u64,
@@ -29,8 +29,8 @@ pub struct SingleRunReport {
     pub ot: OtPlan,
     /// The public-key scheme of base oblivious transfer.
     pub base_ot: BaseOt,
-    /// The plan that this party chose by predicted times; `None` if it predicted no times. The
-    /// agreed plan is in [`ot`](Self::ot) and can differ.
+    /// The oblivious-transfer plan that this party chose by predicted times. `None` if it predicted
+    /// no times. The agreed plan, in [`ot`](Self::ot), can differ.
     pub planned: Option<Planned>,
 }
 

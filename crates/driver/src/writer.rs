@@ -91,7 +91,8 @@ mod tests {
         let mut read = 0;
         while read < all {
             let carried = activity.carried() as usize;
-            // At most the bytes that the peer has read, plus those that the stream holds.
+            // The count includes at most the bytes that the peer has read, and the 100 bytes in the
+            // stream.
             assert!(carried <= (read + 100).saturating_sub(control), "{carried}");
             read += peer.read(&mut [0; 64]).await.unwrap();
         }

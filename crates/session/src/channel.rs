@@ -27,7 +27,7 @@ pub(crate) struct Channel {
     pub(crate) finish_received: bool,
     /// The reached milestones: bit `m` is set if the run has reached milestone number `m`.
     milestones: u8,
-    /// The number of the run, encoded, between the header and the content of every frame.
+    /// The encoded number of the run. Every frame contains it between header and content.
     tag: Vec<u8>,
 }
 
@@ -186,8 +186,9 @@ impl Channel {
         self.received.add_skipped(skipped);
     }
 
-    /// Sends the frame that ends this direction. Both transcripts must be complete. They exclude
-    /// the two `Finish` frames.
+    /// Sends `Finish`, the last frame of this direction. Apart from the peer's `Finish`, no frame
+    /// of the run may follow in either direction, because `Finish` contains the hashes of both
+    /// transcripts.
     pub(crate) fn send_finish(&mut self, out: &mut Vec<u8>) -> Result<(), SessionError> {
         let hashes = [self.sent.hash(), self.received.hash()];
         let tag = &self.tag;
@@ -231,7 +232,8 @@ impl Channel {
             &mut self.bytes_received
         };
         *total += frame_len as u64;
-        // The number in front of a chunk of tables, of labels or of a piece is counted as framing.
+        // The number before a chunk of tables, before labels or before a piece is counted as
+        // framing.
         let header_len = HEADER_LEN + self.tag.len();
         let (purpose, overhead) = match kind {
             FrameKind::Tables => (&mut self.traffic.tables, header_len + 8),

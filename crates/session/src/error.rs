@@ -136,7 +136,7 @@ impl fmt::Display for AbortReason {
 
 /// The error of a run or connection that ended before it was complete.
 ///
-/// After an error that ended the connection, the link is in an unknown state. Drop it.
+/// After an error that ended the connection, the link is in an unknown state. Drop the link.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SessionError {
@@ -167,7 +167,7 @@ pub enum SessionError {
     Unexpected {
         /// The kind of the frame.
         kind: FrameKind,
-        /// The reason for which the frame is not allowed.
+        /// The reason why the frame is not allowed.
         problem: &'static str,
     },
     /// A message has the wrong length.
@@ -218,7 +218,7 @@ pub enum SessionError {
     PreparedFull {
         /// Bytes of tables of the new run.
         needed: u64,
-        /// Free bytes within the limit that both sides agreed on.
+        /// Bytes that are still free within the limit for the tables of all prepared runs.
         free: u64,
     },
     /// The connection of the run failed with this error.

@@ -34,21 +34,22 @@ pub(crate) struct EvaluatorCore {
     pub(crate) terms: RunTerms,
     pub(crate) channel: Channel,
     pub(crate) outputs: VecDeque<Output>,
-    /// This party's inputs. `None` until those of a prepared run are known.
+    /// This party's inputs. `None` in a prepared run until [`Self::provide`] sets them.
     inputs: Option<Box<dyn Inputs>>,
     spawner: Option<Spawner>,
     hello: Hello,
-    /// The base-OT message, until it is sent after the hello.
+    /// The base-OT message that follows the hello, perhaps empty. `None` after both were sent.
     setup: Option<Vec<u8>>,
     agreed: Option<Agreed>,
     ot: EvaluatorOt,
-    /// The seed for transfers that start again, because the garbler demands another plan.
+    /// The seed of the randomness for transfers that start again under another plan.
     late: Zeroizing<[u8; 32]>,
     setup_received: bool,
-    /// Whether the base-OT message that the garbler announced is ignored.
+    /// Whether the garbler's next base-OT message is ignored, because it belongs to another plan
+    /// than the agreed one.
     skips_setup: bool,
-    /// Number of ignored bytes of a garbler that must start again, until its second hello arrives.
-    /// `None` if the garbler need not start again.
+    /// Number of bytes that this side has ignored, because the garbler must start again. `None` if
+    /// the garbler need not start again.
     ignored: Option<u64>,
     choices: Choices,
     /// Number of requested transfers.
@@ -205,7 +206,8 @@ impl EvaluatorCore {
                 Ok(())
             }
             FrameKind::Finish => {
-                // `Finish` may arrive directly after the last table, before that is evaluated.
+                // `Finish` may arrive directly after the last table, before this side has evaluated
+                // the table.
                 if self.chunks_received < self.layout.total_chunks()
                     || self.answered < self.terms.total_choices
                     || !self.channel.is_flushed()
@@ -248,7 +250,7 @@ impl EvaluatorCore {
         })
     }
 
-    /// Sends the next frame that needs no evaluation. Returns whether there was one.
+    /// Sends the next queued frame or the next request of transfers. Returns whether there was one.
     fn poll_send(&mut self, out: &mut Vec<u8>) -> Result<bool, SessionError> {
         if let Some(setup) = self.setup.take() {
             self.channel
@@ -358,7 +360,8 @@ impl EvaluatorCore {
         Ok(true)
     }
 
-    /// Takes the outputs of the evaluations that were evaluated together.
+    /// Handles the outputs of evaluations that were evaluated together. Queues them for the
+    /// garbler, for decoding, or for both.
     fn finish_instances(&mut self, outputs: Vec<EvaluatedOutputs>) {
         let Some(agreed) = &self.agreed else { return };
         let policy = self.terms.config.output;
@@ -407,7 +410,8 @@ impl EvaluatorCore {
     }
 
     fn poll_finish(&mut self, out: &mut Vec<u8>) -> Result<bool, SessionError> {
-        // The evaluator sends `Finish` only after the garbler's. After an error, it aborts instead.
+        // The evaluator sends `Finish` only after the garbler's `Finish` has arrived. After an
+        // error, it sends `Abort` instead.
         if self.channel.finish_sent
             || !self.channel.finish_received
             || !self.is_all_evaluated()
@@ -479,8 +483,8 @@ impl EvaluatorCore {
         let Some(agreed) = self.agreed.as_ref().filter(|_| !self.setup_received) else {
             return Err(out_of_order(FrameKind::OtSetup));
         };
-        // A hello with an announcement must match the message. Other messages are bound to the
-        // session by the keys that are derived from them.
+        // If the garbler's hello contains a hash of this message, the message must match it. Other
+        // messages are bound to the session by the keys that are derived from them.
         if agreed.theirs.announces_setup()
             && (self.skips_setup || agreed.theirs.has_begun(self.terms.plan))
         {

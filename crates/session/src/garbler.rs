@@ -41,30 +41,31 @@ pub(crate) struct GarblerCore {
     pub(crate) terms: RunTerms,
     pub(crate) channel: Channel,
     pub(crate) outputs: VecDeque<Output>,
-    /// The garbler of this thread, which has the labels of all inputs. It garbles unless `others`
-    /// is set.
+    /// Computes the labels of all inputs. It also garbles the tables if `others` is `None`.
     garbler: Garbler,
     others: Option<GarblingThreads>,
     spawner: Option<Spawner>,
-    /// `None` when the scheme is agreed, or if only one is allowed.
+    /// State for another start with another scheme or a smaller window. `None` if this garbler does
+    /// not start again.
     undecided: Option<Undecided>,
-    /// This party's inputs. `None` before those of a prepared run are known, and after they were
-    /// used.
+    /// This party's inputs. `None` in a prepared run, which gets its inputs from [`Self::provide`].
     inputs: Option<Box<dyn Inputs>>,
-    /// Whether the labels of a prepared run's inputs are sent.
+    /// Whether the labels of this party's inputs of a prepared run are queued or sent.
     is_provided: bool,
     /// This party's fetched input bits, for groups of evaluations that have not started.
     fetched: VecDeque<Vec<Bits>>,
     /// Number of evaluations whose input bits were fetched.
     fetched_to: u64,
     hello: Hello,
-    /// The base-OT message, until it is sent after the hello.
+    /// The base-OT message that follows the hello, perhaps empty. `None` after both were sent.
     setup: Option<Vec<u8>>,
     agreed: Option<Agreed>,
     ot: GarblerOt,
-    /// The seed for transfers that start again, because the evaluator demands another plan.
+    /// The seed of the randomness for transfers that start again under another plan, or for a
+    /// second hello.
     late: Zeroizing<[u8; 32]>,
-    /// Whether the base-OT message that the evaluator announced is ignored.
+    /// Whether the evaluator's next base-OT message is ignored, because it belongs to another plan
+    /// than the agreed one.
     skips_setup: bool,
     setup_received: bool,
     /// Number of answered transfers.
@@ -264,7 +265,7 @@ impl GarblerCore {
         Ok(())
     }
 
-    /// Starts the evaluation whose `Output` message arrives next, if it has no tables.
+    /// Starts evaluations without tables until one of them waits for its `Output` message.
     fn begin_without_tables(&mut self) -> Result<(), SessionError> {
         while !self.is_output_due()
             && !self.is_running
@@ -459,7 +460,7 @@ impl GarblerCore {
         self.ot.handle_extend(first, n, message, &challenge)
     }
 
-    /// Answers the transfers of a segment whose check holds.
+    /// Verifies the check of a segment of transfers, and queues the answer.
     fn handle_check(&mut self, message: &[u8]) -> Result<(), SessionError> {
         let (first, n, reply) = self.ot.handle_check(
             message,

@@ -28,8 +28,8 @@ const FLAG_EAGER: u8 = 8;
 /// Its hello then contains the plan that it expects, with this bit. Both parties apply these rules:
 ///
 /// * If the garbler demands a plan, both use that plan.
-/// * Otherwise, both use the evaluator's plan, unless that is the pool with this bit and the
-///   garbler expects another plan. Then both use the garbler's plan.
+/// * Otherwise, both use the evaluator's plan, unless the evaluator expects the pool with this bit
+///   and the garbler expects another plan. Then both use the garbler's plan.
 /// * If both demand a plan and the plans differ, the run ends with a disagreement.
 ///
 /// So a party that demands a plan never uses another one. A party that has started another plan
@@ -137,7 +137,7 @@ impl Hello {
         }
     }
 
-    /// Sets that the run is prepared before its inputs are known.
+    /// Marks the run as prepared: its tables are garbled before its inputs are known.
     pub(crate) fn set_prepared(&mut self) {
         self.terms.flags |= FLAG_PREPARED;
     }
@@ -260,7 +260,7 @@ impl Hello {
         })
     }
 
-    /// Returns the part of this hello that the application sees.
+    /// Returns the part of this hello that is shown to the application.
     pub(crate) fn proposal(&self, base: BaseOt) -> Proposal {
         let terms = &self.terms;
         let accepts_direct =
@@ -478,7 +478,8 @@ impl Reader<'_> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Reads all fields. The outer `None` means too few bytes, the inner one an invalid byte.
+    /// Reads all fields. The outer `None` means that there are too few bytes. The inner `None`
+    /// means an invalid role or scheme.
     fn hello(&mut self) -> Option<Option<Hello>> {
         let [role, scheme, allowed, ot, output, flags] = self.array()?;
         let (rekey_period, chunk_len) = (self.u32()?, self.u32()?);

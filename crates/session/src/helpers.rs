@@ -66,7 +66,7 @@ impl GarblingThreads {
             let (sender, products) = mpsc::sync_channel(chunks_waiting(chunk_len));
             let (empty, returned) = mpsc::channel();
             spawn(spawner, "garbling", move || {
-                // An error means that the receiver is gone.
+                // This fails only if the receiver of the results was dropped.
                 let _ = garble(garbler, chunk_len, &given, &sender, &returned);
             })?;
             Ok(GarblingThread {
@@ -95,7 +95,7 @@ impl GarblingThreads {
         match self.receive()? {
             Product::Chunk(chunk) => {
                 out.extend_from_slice(&chunk);
-                // Sending fails if the thread has ended, which then needs no buffer.
+                // Sending fails only if the thread has ended. Then it needs no buffer.
                 let _ = self.due().empty.send(chunk);
                 Ok(())
             }
@@ -124,7 +124,7 @@ impl GarblingThreads {
     }
 }
 
-/// The error of a thread whose receiver is gone.
+/// The error of a thread whose receiver of results was dropped.
 struct ReceiverGone;
 
 fn garble(
@@ -196,7 +196,7 @@ impl EvaluatingThreads {
             let (tasks, given) = mpsc::sync_channel(chunks_waiting(chunk_len));
             let (sender, outputs) = mpsc::channel();
             spawn(spawner, "evaluating", move || {
-                // An error means that the receiver is gone.
+                // This fails only if the receiver of the results was dropped.
                 let _ = evaluate(evaluator, chunk_len, &given, &sender);
             })?;
             Ok(EvaluatingThread { tasks, outputs })
@@ -257,8 +257,8 @@ impl EvaluatingThreads {
         let thread = &self.threads[last as usize];
         match thread.tasks.send(task) {
             Ok(()) => Ok(()),
-            // The thread ended with an error, which it sent, perhaps after the outputs of earlier
-            // groups.
+            // The thread has ended after an error. Its last result is this error. Outputs of
+            // earlier groups may precede it.
             Err(_) => Err((thread.outputs.iter())
                 .find_map(Result::err)
                 .map_or(SessionError::Cancelled, SessionError::from)),

@@ -8,9 +8,10 @@ use transpute_garble::{ChunkPlan, GarbleError, LANES, decode_len, lanes};
 
 use crate::{Role, SessionError, terms::RunTerms};
 
-/// Maximum number of transfers that may be requested ahead: beyond those whose labels tables have
-/// read. It is exceeded only if the next chunk reads more labels. Each transfer takes 16 bytes of
-/// memory on both sides.
+/// Maximum number of transfers that the evaluator requests beyond those whose labels the evaluated
+/// tables have read. If the next chunk reads more labels, the evaluator requests all of them. With
+/// several threads, it requests at least one whole group. Each transfer takes 16 bytes of memory on
+/// each side.
 pub(crate) const OT_WINDOW: u64 = 1 << 18;
 
 /// The chunks of the tables of a group of evaluations that are garbled together.
@@ -88,12 +89,12 @@ pub(crate) struct Layout {
     together: u64,
     group: Chunks,
     single: Chunks,
-    /// Number of bytes per evaluation that are not tables.
+    /// Number of bytes per evaluation, other than tables, that the garbler sends without a request.
     untabled: u64,
     /// Number of labels of the evaluator's inputs per evaluation.
     choices: u64,
-    /// Whether a table can be evaluated when the labels that it reads have arrived. If false, it
-    /// needs all labels of its evaluation.
+    /// Whether a table can be evaluated as soon as the labels of the evaluator's inputs that it
+    /// reads have arrived. If false, all labels of its evaluation must have arrived.
     is_gradual: bool,
 }
 
@@ -133,13 +134,14 @@ impl Layout {
         Ok(most)
     }
 
-    /// Returns the number of evaluations that are garbled together from number `begun` on.
+    /// Returns the number of evaluations that are garbled together with evaluation `begun`,
+    /// including this one: [`LANES`] or 1.
     pub(crate) fn lanes(&self, begun: u64) -> usize {
         if begun < self.together { LANES } else { 1 }
     }
 
-    /// Returns the number of transfers up to the last one of an evaluation. Evaluations that are
-    /// garbled together have their transfers at the same time.
+    /// Returns the number of transfers of all evaluations up to `instance`, and of those garbled
+    /// together with it.
     pub(crate) fn choices_through(&self, instance: u64) -> u64 {
         let lanes = self.lanes(instance) as u64;
         (instance / lanes + 1) * lanes * self.choices
@@ -167,9 +169,9 @@ impl Layout {
         self.untabled(self.lanes(0))
     }
 
-    /// Returns the maximum number of transfers that may be requested beyond the evaluations that
-    /// the garbler has started. It includes two whole groups, because an evaluator with several
-    /// threads requests whole groups.
+    /// Returns the maximum number of transfers that may be requested beyond those of the
+    /// evaluations that the garbler has started. It includes two whole groups, because an evaluator
+    /// with several threads requests whole groups.
     pub(crate) fn max_asked(&self) -> u64 {
         let groups = 2 * self.choices * self.lanes(0) as u64;
         groups.saturating_add(OT_WINDOW)

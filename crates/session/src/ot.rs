@@ -38,14 +38,14 @@ pub(crate) enum GarblerOt {
         /// The last segment, until its check arrives, with the number of its first transfer.
         unchecked: Option<(u64, UncheckedRows)>,
     },
-    /// From the pool of a connection.
+    /// Transfers from the random-OT pool of the connection.
     Pool,
 }
 
 /// The garbler's answer to the evaluator's base-OT message.
 #[derive(Default)]
 pub(crate) struct SetupAnswer {
-    /// The garbler's base-OT message, if it follows the evaluator's.
+    /// The garbler's base-OT message, if it depends on the evaluator's message.
     pub(crate) setup: Option<Vec<u8>>,
     /// The masked labels of direct transfers.
     pub(crate) reply: Option<Vec<u8>>,
@@ -104,7 +104,8 @@ impl GarblerOt {
         }
     }
 
-    /// Handles the evaluator's base-OT message. Returns the answer, which is sent at once.
+    /// Handles the evaluator's base-OT message. Returns the answer, which is sent at once. `count`
+    /// is the number of transfers of the batch. Only direct transfers use it.
     pub(crate) fn handle_setup(
         &mut self,
         sid: &[u8; 32],
@@ -263,14 +264,14 @@ pub(crate) enum EvaluatorOt {
         masks: Option<Box<MaskHash>>,
         /// Transfers that are requested and not answered.
         open: VecDeque<OpenChunk>,
-        /// For tests of a deviating evaluator: a change of its corrections.
+        /// In tests of a deviating evaluator, the function that changes its corrections.
         #[cfg(test)]
         deviation: Option<fn(&mut [u8])>,
     },
-    /// From the pool of a connection.
+    /// Transfers from the random-OT pool of the connection.
     Pool {
-        /// Transfers that are requested and not answered, with the number of the first in each
-        /// entry.
+        /// Transfers that are requested and not answered. Each entry starts with the number of its
+        /// first transfer.
         open: VecDeque<(u64, Asked)>,
     },
 }
@@ -285,7 +286,7 @@ pub(crate) struct OpenChunk {
 /// The evaluator's answer to the garbler's base-OT message.
 #[derive(Default)]
 pub(crate) struct Corrections {
-    /// The evaluator's base-OT message, if it follows the garbler's.
+    /// The evaluator's base-OT message, if it depends on the garbler's message.
     pub(crate) setup: Option<Vec<u8>>,
     /// The seed corrections of a SoftSpoken extension.
     pub(crate) seeds: Option<Vec<u8>>,
@@ -420,7 +421,8 @@ impl EvaluatorOt {
         )
     }
 
-    /// Sends the `OtExtend` message for the given choices, numbered from `first`, and its check.
+    /// Sends the `OtExtend` message for `choices`, and its check. `first` is the number of the
+    /// first of these transfers.
     pub(crate) fn extend(
         &mut self,
         first: u64,
@@ -464,7 +466,8 @@ impl EvaluatorOt {
         Ok(())
     }
 
-    /// Decrypts the garbler's next answer into labels. `first` must be the oldest open transfer.
+    /// Decrypts the garbler's next answer, and appends the labels to `labels`. `first` must be the
+    /// number of the oldest transfer without an answer.
     pub(crate) fn handle_reply(
         &mut self,
         first: u64,
@@ -517,7 +520,8 @@ impl EvaluatorOt {
                 }
                 let whole = chunk.rows.len() * reply_len(*correlated);
                 if *correlated && reply.len() < whole && reply.len().is_multiple_of(16) {
-                    // If there is no correction, the transferred block is the label.
+                    // Only the first transfers have a correction. For the others, the transferred
+                    // block is the label.
                 } else {
                     check_reply(reply, whole)?;
                 }

@@ -50,8 +50,8 @@ pub enum OtPlan {
 
 impl OtPlan {
     /// Maximum number of input bits of a whole batch for which [`OtChoice::Auto`] selects direct OT
-    /// on an unknown path. Up to this number, direct OT computes about as long as the 128 base OTs
-    /// of an extension, and it saves a flight.
+    /// on an unknown path. Up to this number, direct OT takes about as much computing time as the
+    /// 128 base OTs of an extension, and it saves a flight.
     pub const DIRECT_LIMIT: u64 = 256;
 
     /// Returns the maximum number of input bits of a whole batch for direct OT. Each of its
@@ -94,7 +94,7 @@ impl OtPlan {
         }
     }
 
-    /// Returns whether the garbler's first base-OT message is the same for both plans.
+    /// Returns whether a party's first base-OT message is the same under both plans.
     pub(crate) fn begins_as(self, other: Self) -> bool {
         let is_extension = |plan| matches!(plan, Self::Extension(_));
         self == other || (is_extension(self) && is_extension(other))

@@ -61,7 +61,7 @@ pub(crate) fn whole_frame(kind: FrameKind, content: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Splits the leading number from a payload.
+/// Splits a payload into its number (the first eight bytes) and the rest.
 pub(crate) fn split_number(kind: FrameKind, payload: &Bytes) -> Result<(u64, Bytes), SessionError> {
     match payload.split_first_chunk() {
         Some((number, _)) => Ok((u64::from_le_bytes(*number), payload.slice(8..))),
@@ -73,7 +73,7 @@ pub(crate) fn split_number(kind: FrameKind, payload: &Bytes) -> Result<(u64, Byt
     }
 }
 
-/// Reassembles the pieces of one kind, evaluation after evaluation.
+/// Reassembles the messages of one kind from their pieces, in the order of evaluations.
 pub(crate) struct Assembler {
     kind: FrameKind,
     length: usize,
@@ -93,7 +93,8 @@ impl Assembler {
         }
     }
 
-    /// Adds a frame. Returns the message and its evaluation when it is complete.
+    /// Adds the payload of a frame. If this completes a message, returns the number of its
+    /// evaluation and the message.
     ///
     /// # Errors
     /// Returns `Unexpected` for a piece of another evaluation, and `Length` for more bytes than

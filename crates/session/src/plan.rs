@@ -16,21 +16,21 @@ const UNKNOWN_RATE_SAME_HOST: Bandwidth = Bandwidth::from_megabits_per_second(10
 /// Minimum plausible rate. A path with a lower rate is treated as one with unknown rate.
 const MIN_RATE: Bandwidth = Bandwidth::from_bytes_per_second(1.0);
 
-/// Initial congestion window, in bytes: ten segments (RFC 6928). The window doubles with every
-/// round trip.
+/// Initial congestion window, in bytes: ten segments (RFC 6928). The prediction assumes that the
+/// window doubles with every round trip.
 const FIRST_WINDOW: f64 = 14_600.0;
 
 /// Computing time of the steps of oblivious transfer on one core, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Costs {
-    /// Time to compute the receiver's message, per base OT.
+    /// Time to compute the message of the base-OT receiver, per base OT.
     pub receiver_start_s: f64,
-    /// Time of all the sender's computations, per base OT.
+    /// Time of all computations of the base-OT sender, per base OT.
     pub sender_s: f64,
-    /// Time to compute the receiver's key, per base OT.
+    /// Time to compute the key of the base-OT receiver, per base OT.
     pub receiver_finish_s: f64,
-    /// Time of the slower side of an extension, per transfer. The entries are IKNP, and SoftSpoken
-    /// with `k` = 2, 4 and 8.
+    /// Computing time of an extension on its slower side, per transfer. The entries are IKNP, and
+    /// SoftSpoken with `k` = 2, 4 and 8.
     pub extension_s: [f64; 4],
 }
 
@@ -57,17 +57,17 @@ impl Costs {
     }
 }
 
-/// The inputs of the choice of an oblivious-transfer plan.
+/// The values from which [`plan`] chooses a kind of oblivious transfer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Question {
     /// Number of transfers: the evaluator's input bits in the whole batch.
     pub transfers: u64,
-    /// Whether the two labels of every bit differ by the same offset. An extension then answers
-    /// with 16 bytes per bit instead of 32.
+    /// Whether the two labels of every bit differ by the same offset. In an extension, the garbler
+    /// then answers with at most 16 bytes per bit instead of 32.
     pub is_correlated: bool,
     /// The public-key scheme of base OT.
     pub base: BaseOt,
-    /// The path as the evaluator sees it.
+    /// The path from the evaluator's view: `to_peer` is the direction to the garbler.
     pub path: KnownPath,
     /// Computing time of each step of oblivious transfer.
     pub costs: Costs,
@@ -81,7 +81,8 @@ pub(crate) struct Question {
 pub struct OtPrediction {
     /// The plan.
     pub plan: OtPlan,
-    /// Predicted time from both parties being connected until the evaluator has these labels.
+    /// Predicted time from the connection of both parties until the evaluator has all labels of its
+    /// inputs.
     pub time: Duration,
 }
 
@@ -120,7 +121,7 @@ pub(crate) fn plan(question: &Question) -> Planned {
     let mut all = predictions(question);
     all.sort_by_key(|(bytes, prediction)| (prediction.time, *bytes));
     let mut all = all.into_iter().map(|(_, prediction)| prediction);
-    // An extension is always possible, unless there is nothing to transfer.
+    // `all` is empty only without transfers, because an extension is always possible.
     let none = OtPrediction {
         plan: OtPlan::None,
         time: Duration::ZERO,
@@ -132,7 +133,8 @@ pub(crate) fn plan(question: &Question) -> Planned {
     }
 }
 
-/// Predicts the time of every possible plan. Returns each with its number of bytes.
+/// Returns a prediction for every possible plan, with the number of bytes of its messages in both
+/// directions.
 fn predictions(question: &Question) -> Vec<(u64, OtPrediction)> {
     let n = question.transfers;
     let mut all = Vec::new();
@@ -170,8 +172,9 @@ fn transfer(question: &Question, up: u64, down: u64) -> f64 {
     to_garbler.seconds_to_send(up as f64) + to_evaluator.seconds_to_send(down as f64)
 }
 
-/// Returns the time, in seconds, to send the first bytes of a direction on a new connection. It
-/// includes the round trips of slow start.
+/// Returns the time, in seconds, to send the first `bytes` bytes of one direction of a new
+/// connection, without propagation delay. It includes the round trips for which slow start delays
+/// these bytes.
 fn first_bytes(question: &Question, bytes: u64, rate: Bandwidth) -> f64 {
     let (rtt, mut left) = (rtt(question), bytes as f64);
     let (mut window, mut seconds) = (FIRST_WINDOW, 0.0);
@@ -183,7 +186,8 @@ fn first_bytes(question: &Question, bytes: u64, rate: Bandwidth) -> f64 {
     seconds + rate.seconds_to_send(left)
 }
 
-/// Returns the rate to the garbler and the rate to the evaluator.
+/// Returns the rate to the garbler and the rate to the evaluator. An assumed rate replaces an
+/// unknown one.
 fn rates(question: &Question) -> [Bandwidth; 2] {
     let KnownPath {
         rtt,
@@ -201,7 +205,7 @@ fn rates(question: &Question) -> [Bandwidth; 2] {
 /// Predicts direct transfers: one public-key OT per bit. Returns the bytes and the seconds. The
 /// evaluator sends a message, and the garbler answers.
 fn direct(question: &Question) -> (u64, f64) {
-    // The cast is exact, because direct transfers are at most a few thousand.
+    // The cast is exact, because at most 8,192 transfers are direct.
     let (n, costs) = (question.transfers as usize, &question.costs);
     let up = question.base.receiver_len(n) as u64;
     let down = (question.base.sender_len(n) + 32 * n) as u64;
@@ -213,8 +217,8 @@ fn direct(question: &Question) -> (u64, f64) {
     (up + down, seconds)
 }
 
-/// Predicts an extension. Returns the bytes and the seconds. After base OTs in the other direction,
-/// the evaluator sends a stream of requests, and the garbler a stream of answers.
+/// Predicts an extension. Returns the bytes and the seconds. The garbler is the receiver of the
+/// base OTs. After them, the evaluator sends a stream of requests, which the garbler answers.
 fn extended(question: &Question, kind: Extension, cost: f64) -> (u64, f64) {
     let costs = &question.costs;
     let base =
@@ -226,15 +230,16 @@ fn extended(question: &Question, kind: Extension, cost: f64) -> (u64, f64) {
     let n = question.transfers;
     let chunks = |n: u64| {
         let blocks = n.div_ceil(128).saturating_mul(kind.block_len() as u64);
-        // Each segment has an additional block, which is sacrificed, and a check.
+        // Each segment also contains one block of transfers that are sacrificed, and a consistency
+        // check.
         let checks = n.div_ceil(OT_CHUNK as u64) * (kind.block_len() + kind.check_len()) as u64;
         let up = blocks.saturating_add(checks);
         let down = n.saturating_mul(reply_len(question.is_correlated) as u64);
         (up, down, n as f64 * cost)
     };
     let (up, down, work) = chunks(n);
-    // Requests, answers and computing overlap, so the slowest of the three determines the time.
-    // Only for the first chunk, they happen in sequence.
+    // Requests, answers and computing overlap, so the slowest of the three determines the time. The
+    // first chunk is an exception: its request, computation and answer happen in sequence.
     let (first_up, first_down, first_work) = chunks(n.min(OT_CHUNK as u64));
     // With correlated labels, the garbler usually adopts the labels of later transfers, which then
     // need no answer.
@@ -297,7 +302,7 @@ mod tests {
             (1, 0.05, 1e4, OtPlan::Direct),
             // AES-128 over the Atlantic.
             (128, 110.0, 1e3, OtPlan::Direct),
-            // A thousand AES-128.
+            // 1,000 evaluations of AES-128.
             (128_000, 300.0, 1e3, extension(Extension::SoftSpoken4)),
             (1_000_000, 110.0, 10.0, extension(Extension::SoftSpoken8)),
             (1_000_000, 0.05, 1e5, extension(Extension::SoftSpoken2)),
@@ -323,13 +328,15 @@ mod tests {
             })
         };
         assert_eq!(among(20), OtPlan::Extension(Extension::SoftSpoken4));
-        // Otherwise the plan with the fewest bytes, unless the line is known to be fast.
+        // For a path beyond one host, the assumed rate is so low that the plan with the fewest
+        // bytes is the fastest.
         assert_eq!(among(500), OtPlan::Extension(Extension::SoftSpoken8));
     }
 
     #[test]
     fn what_does_not_fit_the_first_window_costs_a_round_trip() {
-        // The 512 pairs of points of SHA-256 do not.
+        // The evaluator's message for 512 direct transfers (SHA-256) exceeds the initial congestion
+        // window.
         let plan = chosen(question(512, 110.0, 1e3));
         assert!(matches!(plan, OtPlan::Extension(_)), "{plan}");
     }
@@ -364,7 +371,7 @@ mod tests {
             ..question(transfers, 110.0, mbit)
         };
         assert_eq!(chosen(kem(128, 1e3)), OtPlan::Direct);
-        // No message may be larger than a frame.
+        // With more transfers, the message of direct transfers would not fit in one frame.
         let most = OtPlan::direct_maximum(BaseOt::MlKem768);
         let extension = chosen(kem(most + 1, 1e3));
         assert!(matches!(extension, OtPlan::Extension(_)));

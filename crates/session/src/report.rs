@@ -23,8 +23,8 @@ pub enum Milestone {
     FirstTable,
     /// The garbler has sent, or the evaluator has evaluated, the last chunk of tables.
     LastTable,
-    /// The last output of this party is known. For a party that learns no output, the last output
-    /// is sent or confirmed.
+    /// The last output of this party is known. A party that learns no output reaches this milestone
+    /// when the peer's `Finish` frame arrives.
     LastOutput,
 }
 
@@ -42,20 +42,21 @@ impl Milestone {
     ];
 }
 
-/// Number of payload bytes of a run by purpose, in both directions together.
+/// Number of bytes of a run by purpose, in both directions together.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Traffic {
     /// Garbled tables, without frame headers.
     pub tables: u64,
     /// All messages of oblivious transfer.
     pub ot: u64,
-    /// The part of `ot` that belongs to base oblivious transfer: keys, points and ciphertexts.
+    /// The part of `ot` in base-OT messages ([`FrameKind::OtSetup`](crate::FrameKind::OtSetup)):
+    /// keys, points and ciphertexts.
     pub base_ot: u64,
     /// Labels of the garbler's inputs.
     pub garbler_labels: u64,
     /// Decoding information, and the outputs that the evaluator returns.
     pub outputs: u64,
-    /// Everything else: hellos, hashes, and the headers of all frames.
+    /// All other bytes: hellos, hashes, and the headers of all frames.
     pub framing: u64,
 }
 
@@ -125,18 +126,19 @@ impl Progress {
 pub struct Output {
     /// The number of the evaluation in the batch, from 0.
     pub instance: u64,
-    /// All output values concatenated, in wire order.
+    /// The bits of all output values, in the order of the circuit's outputs.
     pub bits: Bits,
 }
 
 /// The result of [`SessionConnection::poll`](crate::SessionConnection::poll).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Progressed {
-    /// Some work was done. Call again.
+    /// Some work was done. Call `poll` again, because more work may be possible.
     Worked,
-    /// No work is possible until another frame arrives.
+    /// No work is possible until a frame arrives, the application makes a call, or sending is
+    /// allowed.
     Idle,
-    /// The connection is complete in both directions.
+    /// Both sides have sent their last frame. No more work will follow.
     Finished,
 }
 

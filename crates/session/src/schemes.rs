@@ -13,8 +13,8 @@ impl SchemeSet {
     pub const EMPTY: Self = Self(0);
 
     /// The schemes for an automatic choice: half gates and three halves, which have a fresh hash
-    /// key for each run. `fixed-key` is excluded, because its security decreases with all gates
-    /// ever garbled. `prf` is excluded, because it is never the fastest.
+    /// key for each run. `fixed-key` is excluded, because its security decreases with the total
+    /// number of gates of all runs. `prf` is excluded, because it is never the fastest.
     pub const RECOMMENDED: Self = Self::of(&[Scheme::HalfGates, Scheme::ThreeHalves]);
 
     /// Returns the set of these schemes.
@@ -89,16 +89,17 @@ pub(crate) struct SchemeTerms {
     /// The preferred scheme. It is in `allowed`.
     pub(crate) preferred: Scheme,
     pub(crate) allowed: SchemeSet,
-    /// Whether the party's preference decides, because it knows the path.
+    /// Whether the party's preference has priority, because the party knows the path.
     pub(crate) decides: bool,
 }
 
 impl SchemeTerms {
     /// Returns the scheme of a run with these two parties. `None` if they allow no common scheme.
     ///
-    /// The scheme is the one that the deciding party prefers. If both or neither decide, it is the
-    /// one that the garbler prefers. If the other party does not allow this scheme, it is the first
-    /// common scheme in the order of codes. So a party never uses a scheme that it does not allow.
+    /// The result is the preferred scheme of the party with `decides`. If both or neither have it,
+    /// the result is the garbler's preferred scheme. If the other party does not allow this scheme,
+    /// the result is the first common scheme in the order of codes. So a party never uses a scheme
+    /// that it does not allow.
     pub(crate) fn agree(garbler: &Self, evaluator: &Self) -> Option<Scheme> {
         let common = garbler.allowed.common(evaluator.allowed);
         let decider = match evaluator.decides && !garbler.decides {

@@ -63,8 +63,8 @@ impl Session {
         }))
     }
 
-    /// Returns the maximum number of bytes that the garbler sends without a request, under any
-    /// allowed scheme.
+    /// Returns the maximum number of bytes that the garbler of this run sends without a request. If
+    /// several schemes are allowed, the scheme with the largest tables determines it.
     pub(crate) fn max_unasked(&self) -> Result<u64, SessionError> {
         let layout = match &self.0 {
             Core::Garbler(core) => core.layout(),
@@ -132,7 +132,8 @@ impl Session {
         }
     }
 
-    /// Waits for the threads of this run. Returns whether there is more work now.
+    /// Waits until a thread of this run returns outputs, if any are outstanding. Returns whether it
+    /// waited.
     pub(crate) fn settle(&mut self) -> Result<bool, SessionError> {
         match &mut self.0 {
             Core::Garbler(_) => Ok(false),
@@ -149,8 +150,9 @@ impl Session {
         }
     }
 
-    /// Returns the frame of this side's hello. It is sent to a peer whose hello disagrees before
-    /// this side has sent its own, so that the peer can report the difference.
+    /// Returns the frame of this side's hello. The connection sends it if the peer's hello
+    /// disagrees and this side has not sent its own hello yet. The peer can then report the
+    /// difference.
     pub(crate) fn hello_frame(&self, tag: &[u8]) -> Vec<u8> {
         let hello = match &self.0 {
             Core::Garbler(core) => core.hello(),

@@ -17,7 +17,7 @@ pub(crate) type SecretRng = chacha20::ChaCha12Rng;
 pub(crate) struct RunTerms {
     pub(crate) config: Config,
     pub(crate) plan: OtPlan,
-    /// The choice of this party's plan, if it predicted times.
+    /// This party's choice by predicted times. `None` if it has not predicted any.
     pub(crate) planned: Option<Planned>,
     pub(crate) program: Arc<Program>,
     pub(crate) split: InputSplit,
@@ -28,7 +28,7 @@ pub(crate) struct RunTerms {
     pub(crate) progress: Progress,
     /// The properties that both openings determine. `None` until both openings are known.
     link: Option<RunLink>,
-    /// Whether tables are made before the inputs are known.
+    /// Whether the run is prepared: its tables are garbled before the inputs are known.
     pub(crate) is_prepared: bool,
     /// Whether this garbler uses its own window until it has the peer's opening.
     pub(crate) is_eager: bool,

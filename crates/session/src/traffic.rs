@@ -72,7 +72,8 @@ struct Transfers {
     setup: u128,
     /// Expected bytes of the garbler's answers.
     answers: u128,
-    /// Maximum bytes of answers that are omitted if their labels are not made in time.
+    /// Maximum number of answer bytes that the garbler may omit. It omits an answer if it has not
+    /// garbled the tables that read the label when the request arrives.
     avoidable: u128,
     /// The part of `avoidable` that is expected and included in `answers`.
     expected_avoidable: u128,

@@ -7,9 +7,9 @@ use crate::wire::FrameKind;
 /// The running hash of the frames of one direction of a run, in order.
 ///
 /// Tables are nearly all of the traffic, so their bytes are not hashed. The hash includes their
-/// headers and, over an unencrypted link, a checksum of their bytes. A checksum suffices there,
-/// because an attacker on the path could also change the hash when it is sent. An encrypted link
-/// authenticates all bytes.
+/// headers and, over an unencrypted link, a checksum of their bytes. A checksum suffices over an
+/// unencrypted link, because an attacker on the path could also change the hash when it is sent. An
+/// encrypted link authenticates all bytes.
 pub(crate) struct Transcript {
     hasher: blake3::Hasher,
     /// Bytes that are not hashed yet, fewer than [`STRIDE`].

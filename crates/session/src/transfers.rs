@@ -69,7 +69,8 @@ impl Transfers {
         }
     }
 
-    /// Returns both labels of the transfers `first..first + n`, except for adopted ones.
+    /// Returns both labels of the transfers `first..first + n`. The garbler must not have adopted
+    /// these labels from transfers.
     pub(crate) fn label_pairs(
         &self,
         garbler: &Garbler,
@@ -83,7 +84,8 @@ impl Transfers {
         pairs
     }
 
-    /// Returns the labels of value 0 of the transfers `first..first + n`, except for adopted ones.
+    /// Returns the labels of value 0 of the transfers `first..first + n`. The garbler must not have
+    /// adopted these labels from transfers.
     pub(crate) fn zero_labels(
         &self,
         garbler: &Garbler,
@@ -147,9 +149,9 @@ impl Transfers {
 /// The evaluator's choice bits of a batch, in the order of transfers.
 #[derive(Default)]
 pub(crate) struct Choices {
-    /// Choices that were put back, and the number of those that were taken again.
+    /// Choices that were put back, and how many of them were taken again.
     made: (Bits, usize),
-    /// The fetched inputs of a group, and the number of its transfers whose choices were taken.
+    /// The fetched inputs of a group, and the number of its choices that were taken.
     fetched: (Vec<Bits>, usize),
     /// Number of evaluations whose inputs were fetched.
     evaluations: u64,

@@ -20,7 +20,8 @@ pub const MAX_PAYLOAD: usize = (1 << 20) + 64;
 pub enum FrameKind {
     /// The proposal of a party; the first frame of each direction of a run.
     Hello = 0x01,
-    /// A party's base-OT message. If the hello announces it, it follows directly.
+    /// A party's base-OT message. If the hello announces the message, it follows the hello
+    /// directly.
     OtSetup = 0x02,
     /// The [`Field`](crate::Field) that the sender refuses; the last frame of its direction of the
     /// run or the connection.
@@ -31,9 +32,10 @@ pub enum FrameKind {
     OtExtendSetup = 0x10,
     /// Evaluator to garbler: masked choices of consecutive transfers of an OT extension.
     OtExtend = 0x11,
-    /// Garbler to evaluator: the answer to the base-OT message or to one `OtExtend`.
+    /// Garbler to evaluator: the answer to transfers, with masked labels or corrections. It follows
+    /// the evaluator's base-OT message, one `OtExtend` with its check, or one `OtCorrect`.
     OtReply = 0x12,
-    /// Evaluator to garbler: the consistency check of the `OtExtend` before it.
+    /// Evaluator to garbler: the consistency check of the previous `OtExtend`.
     OtCheck = 0x14,
     /// Evaluator to garbler: corrections, which are the differences between the evaluator's input
     /// bits and the random choices of transfers in the connection's pool.
@@ -147,7 +149,8 @@ impl FrameDecoder {
     }
 }
 
-/// Reads the kind and the length of the payload, if the whole header is available.
+/// Reads a header from the start of `bytes`. Returns the kind of the frame, and the length of its
+/// payload in bytes. `None` if `bytes` is shorter than a header.
 ///
 /// # Errors
 /// Returns [`FrameError`] if the kind is unknown or the length exceeds [`MAX_PAYLOAD`].
@@ -166,11 +169,11 @@ pub fn read_header(bytes: &[u8]) -> Result<Option<(FrameKind, usize)>, FrameErro
     Ok(Some((kind, len)))
 }
 
-/// Appends one frame to `out`; `fill` appends the payload. Returns the position of the frame in
-/// `out`.
+/// Appends one frame to `out`. The closure `fill` appends its payload. Returns the position of the
+/// frame in `out`.
 ///
 /// # Errors
-/// The error of `fill`; `out` is then unchanged.
+/// Returns the error of `fill`. `out` is then unchanged.
 pub(crate) fn write_frame<E>(
     out: &mut Vec<u8>,
     kind: FrameKind,

@@ -3,8 +3,8 @@
 /// The quantile of the standard normal distribution for intervals of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// Minimum ratio of two loss rates for the later one to count as worse, if statistical noise does
-/// not explain the difference. It is the word "doubles" of the requirement.
+/// A later loss rate is worse if it is at least this many times the earlier one and the difference
+/// exceeds statistical noise. The requirement says "doubles".
 const WORSE_LOSS: f64 = 2.0;
 
 /// Number of standard deviations above which an increase of the loss is significant. On an

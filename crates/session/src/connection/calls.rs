@@ -13,8 +13,9 @@ use crate::{
     session::Core,
 };
 
-/// [`ConnectionConfig::queue`] of a connection for one run: maximum number of bytes of answers that
-/// wait to be sent. At this limit, the peer does not read, so this side stops reading too.
+/// [`ConnectionConfig::queue`] of a connection for one run: maximum number of bytes of queued
+/// frames that wait to be sent. The queue reaches this limit only if the peer does not read. This
+/// side then stops reading too.
 const SINGLE_QUEUE: u64 = 1 << 20;
 
 /// A call for a run: the application's request to execute a circuit in one of the two roles.
@@ -122,8 +123,8 @@ impl SessionConnection {
         Ok(RunId::new(role, number))
     }
 
-    /// Declines the peer's next run in which this side would have `role`. This takes the place of a
-    /// call for that run.
+    /// Declines the peer's next run in which this side would have `role`. Use it instead of
+    /// [`call`](Self::call) for that run.
     ///
     /// # Errors
     /// See [`call`](Self::call).
@@ -191,7 +192,8 @@ impl SessionConnection {
         let side = self.side(run.role());
         match side.get(run.number) {
             Some(Run::Held(held)) if held.call.is_some() => {
-                // The call stays in the queue, so that the peer is informed in order.
+                // The run stays in the queue without its call. When its turn to start comes, the
+                // peer is informed.
                 held.call = None;
             }
             Some(Run::Active(_)) => self.end(run, Err(SessionError::Cancelled)),

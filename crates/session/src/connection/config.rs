@@ -24,9 +24,10 @@ pub struct ConnectionConfig {
     /// connection fills the pool when it has no other work. With 0, transfers are computed when a
     /// run needs them. Each transfer takes 16 bytes of memory. Default 4,096, maximum 65,536.
     pub pool: u32,
-    /// Maximum number of bytes of answers that wait to be sent. At this limit, this side stops
-    /// reading frames. Two honest sides with the default of 32 MiB never reach it, so no deadlock
-    /// is possible. Set a lower value on one side only: that side then waits while the other reads.
+    /// Maximum number of bytes of queued frames, such as answers to transfers, that wait to be
+    /// sent. At this limit, this side stops reading frames. Two honest sides with the default of 32
+    /// MiB never reach it, so no deadlock is possible. Set a lower value on one side only: that
+    /// side then waits while the other reads.
     pub queue: u64,
     /// Maximum number of bytes, without tables, that this side stores for runs that the peer has
     /// started and this side has not called for. More bytes end the connection. The default of

@@ -70,7 +70,7 @@ pub enum SessionEvent {
     /// A run has an output for this party. The output is final when the run has ended without an
     /// error.
     Output(RunId, Output),
-    /// All tables of a prepared run are transferred.
+    /// This side has sent or received all tables of a prepared run.
     Prepared(RunId),
     /// A run has ended, with its report or its error. No further event refers to the run.
     Ended(RunId, Result<RunReport, SessionError>),
@@ -109,7 +109,7 @@ impl Decline {
 /// The report of a run that ended without an error.
 #[derive(Clone, Copy, Debug)]
 pub struct RunReport {
-    /// Number of payload bytes by purpose.
+    /// Number of bytes of the run by purpose.
     pub traffic: Traffic,
     /// Number of bytes of sent frames of the run, with headers. Extensions of the random-OT pool
     /// are not included.

@@ -70,7 +70,8 @@ impl SessionConnection {
         Ok(())
     }
 
-    /// Creates the session of a run. `theirs` is the plan in the peer's hello, if it has arrived.
+    /// Creates the session of a run. `theirs` is the plan of oblivious transfers in the peer's
+    /// hello, if the hello has arrived.
     fn begin(
         &mut self,
         run: RunId,
@@ -117,8 +118,8 @@ impl SessionConnection {
             &mut self.rng,
         )?;
         if self.open.is_single && !self.is_open_sent {
-            // The window is reduced to what the run needs. If the peer's window is not smaller than
-            // that, the garbler need not start again.
+            // This side's window is reduced to the bytes that the run needs. If the peer's window
+            // has at least this size, the garbler need not start again.
             let needed = session.max_unasked()?.max(FIRST.window);
             self.open.window = lead.min(needed);
             if self.open.window <= FIRST.window {
@@ -213,8 +214,8 @@ impl SessionConnection {
         }
     }
 
-    /// Ends a run if it is complete in both directions, and returns whether it is. The run must end
-    /// at once, because the peer may then start another run under the limit.
+    /// Ends a run if it is complete in both directions. Returns whether it did. The run must end at
+    /// once, because the peer may then start another run within `max_runs`.
     pub(super) fn end_finished(&mut self, run: RunId) -> bool {
         let active = self.side(run.role()).active(run.number);
         let is_finished = active.is_some_and(|active| active.session.channel().is_finished());
@@ -333,7 +334,7 @@ impl SessionConnection {
     }
 }
 
-/// Returns the plan in the peer's hello, if it has arrived.
+/// Returns the plan of oblivious transfers in the peer's hello, if the hello has arrived.
 fn peer_plan(held: &Held) -> Option<OtPlan> {
     match held.arrived.front() {
         Some(Arrived::Frame(frame)) if frame.kind == FrameKind::Hello => {

@@ -46,7 +46,8 @@ use crate::{
 /// side stops reading frames.
 const BACKLOG_LIMIT: u64 = 4 << 20;
 
-/// Length of the payload of a `Close` frame, in bytes: the tag and two counts.
+/// Length of the payload of a `Close` frame, in bytes: the tag 0, and the numbers of the sender's
+/// calls as garbler and as evaluator.
 pub(crate) const CLOSE_LEN: usize = 12;
 
 /// One side of a connection, without I/O.
@@ -62,7 +63,8 @@ pub struct SessionConnection {
     is_open_sent: bool,
     /// Starts the threads of a run.
     spawner: Option<Spawner>,
-    /// Frames that are sent directly after the opening, before frames of runs.
+    /// Queued frames about the connection, and last frames of failed runs. They are sent after the
+    /// opening and before frames of active runs.
     control: VecDeque<Vec<u8>>,
     control_bytes: usize,
     garbling: Side,
@@ -72,20 +74,23 @@ pub struct SessionConnection {
     events: VecDeque<SessionEvent>,
     /// The pool for runs in which this side garbles.
     sender: Option<SenderPool>,
-    /// The set-up of the pool for runs in which this side evaluates, until the peer's base-OT
-    /// message has arrived. Then the pool is `receiver`.
+    /// This side's base-OT sender, for the pool of runs in which this side evaluates. `None`
+    /// without a pool, and after the peer's base-OT message has created `receiver`.
     base: Option<AnySender>,
-    /// Whether this side, which uses no pool, has ignored the peer's base-OT message for one.
+    /// Whether this side has ignored the peer's base-OT message for a pool. Only a connection for
+    /// one run does this, because it has no pool.
     has_ignored_base: bool,
     receiver: Option<ReceiverPool>,
     /// Number of direct transfers that this side may still use before the pool exists, in runs in
     /// which neither side demands direct transfers.
     direct_left: u64,
-    /// Whether the last polled run was one in which this side evaluates. Both roles take turns.
+    /// Whether [`Self::poll`] last tried the runs in which this side evaluates. It alternates
+    /// between the two roles.
     evaluates_next: bool,
     is_closing: bool,
     close_sent: bool,
-    /// The numbers of the peer's calls as garbler and as evaluator, from its `Close` frame.
+    /// The numbers of the peer's calls as garbler and as evaluator, from its `Close` frame. `None`
+    /// until this frame arrives.
     close_received: Option<[u32; 2]>,
 }
 
@@ -181,9 +186,9 @@ impl SessionConnection {
         !self.is_open_sent || !self.control.is_empty() || !self.urgent.is_empty()
     }
 
-    /// Waits for the threads of a run. Call it when no other work is left and no frame has arrived.
-    /// Returns whether there is more work now. A run has threads only if
-    /// [`Config::threads`](crate::Config::threads) is above 1.
+    /// Waits until the threads of a run return outputs, if any are outstanding. Call it when no
+    /// other work is left and no frame has arrived. Returns whether there is more work now. A run
+    /// has threads only if [`Config::threads`](crate::Config::threads) is above 1.
     ///
     /// # Errors
     /// See [`handle`](Self::handle).
@@ -234,7 +239,8 @@ impl SessionConnection {
         Some(frames)
     }
 
-    /// Returns the frames that reject a peer without a connection: an opening and the reason.
+    /// Returns the frames that reject a peer for which no connection was created: an opening, and
+    /// an `Abort` frame with the reason.
     #[must_use]
     pub fn refusal(encrypted: bool, reason: AbortReason) -> Vec<u8> {
         let mut rng = rand::make_rng::<SecretRng>();
@@ -278,7 +284,8 @@ impl SessionConnection {
         };
         let tag = u32::from_le_bytes(*tag);
         let content = payload.slice(4..);
-        // The bit refers to the sender. If the peer garbles, this side evaluates.
+        // The bit is set if the sender of the frame garbles. The sender is the peer, so this side
+        // then evaluates.
         let role = if tag & GARBLES != 0 {
             Role::Evaluator
         } else {
@@ -377,7 +384,8 @@ impl SessionConnection {
         self.control.push_back(frame);
     }
 
-    /// Queues a frame about the connection, or about the pool of one direction.
+    /// Queues a frame about the connection or a pool. `garbles` states whether the frame is about
+    /// the pool for runs in which this side garbles.
     fn control_frame(&mut self, garbles: bool, kind: FrameKind, content: &[u8]) {
         let tag = if garbles { GARBLES } else { 0 };
         let payload = [&tag.to_le_bytes(), content].concat();
@@ -402,7 +410,8 @@ impl SessionConnection {
         self.sender = Some(pool);
     }
 
-    /// Continues to set up the pool when the peer's opening has arrived.
+    /// Continues to set up the pool for runs in which this side garbles, if the peer's opening has
+    /// arrived.
     fn connect_sender(&mut self) -> Result<(), SessionError> {
         let (Some(sender), Some(agreed)) = (&mut self.sender, &self.agreed) else {
             return Ok(());
@@ -411,7 +420,8 @@ impl SessionConnection {
             self.sender = None;
             return Ok(());
         }
-        // With ML-KEM, the peer's base-OT message is an answer, which has not arrived yet.
+        // With ML-KEM, the peer's base-OT message answers this side's message, so the opening does
+        // not contain it.
         if self.open.base_ot == BaseOt::Ristretto255 {
             let sid = agreed.pool_id(&self.open.nonce);
             sender.connect(agreed.theirs.extension, &sid, &agreed.theirs.point)?;
@@ -419,8 +429,9 @@ impl SessionConnection {
         Ok(())
     }
 
-    /// Returns what is held for runs in which this side has `role`: bytes of tables of runs not
-    /// called, their other bytes, their transfers, and bytes of tables of active runs.
+    /// Returns four numbers for runs in which this side has `role`. For runs that are not started,
+    /// they are the bytes of tables, the other bytes, and the transfers. For active runs, it is the
+    /// bytes of received tables that are not evaluated.
     #[cfg(test)]
     pub(crate) fn held(&mut self, role: Role) -> [u64; 4] {
         let side = self.side(role);

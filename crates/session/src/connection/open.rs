@@ -38,7 +38,7 @@ pub fn is_open_start(bytes: &[u8; OPEN_START]) -> bool {
         && bytes[HEADER_LEN..] == MAGIC
 }
 
-/// The opening of a side: its limits, and the start of its oblivious transfers.
+/// The opening of a side: its limits, its nonce and its base-OT message.
 #[derive(Clone)]
 pub(super) struct Open {
     pub(super) is_encrypted: bool,
@@ -205,8 +205,8 @@ impl Open {
                 problem: "it is the one that was sent",
             });
         }
-        // Both sides must hash the openings in the same order. The nonces define it, because the
-        // sides have no fixed roles.
+        // Both sides must hash the openings in the same order. The opening with the lower nonce
+        // comes first, because the sides have no fixed roles.
         let (low, high) = if self.nonce < theirs.nonce {
             (self, &theirs)
         } else {
@@ -232,8 +232,9 @@ impl Open {
 }
 
 impl Open {
-    /// Returns the window for runs that this side evaluates. It is at least the window of
-    /// [`FIRST`], because the peer may use that window before it has this opening.
+    /// Returns the window, in bytes, that this side accepts in runs that it evaluates. It is at
+    /// least the window of [`FIRST`], because the peer may use that window before it has this
+    /// opening.
     fn takes(&self) -> u64 {
         self.window.max(FIRST.window)
     }
@@ -275,14 +276,14 @@ pub(super) struct Agreed {
 }
 
 impl Agreed {
-    /// Returns the id of the pool of one direction, to which its transfers are bound. `garbler` is
-    /// the nonce of the side that garbles.
+    /// Returns the id of the pool for runs in which one side garbles. The pool's transfers are
+    /// bound to this id. `garbler` is the nonce of that side.
     pub(super) fn pool_id(&self, garbler: &[u8; 32]) -> [u8; 32] {
         self.derive(b"transpute 1 stock id", garbler, 0)
     }
 
     /// Returns the properties of a run that both openings determine. `garbler` and `evaluator` are
-    /// the openings of these sides.
+    /// the openings of the sides with these roles.
     pub(super) fn run_link(&self, garbler: &Open, evaluator: &Open, number: u32) -> RunLink {
         RunLink {
             context: self.derive(b"transpute 1 run context", &garbler.nonce, number),

@@ -147,7 +147,8 @@ impl Drop for ReceiverPool {
     }
 }
 
-/// Transfers from the evaluator's pool, to be used once.
+/// Transfers taken from the evaluator's pool. [`Self::correct`] consumes them, so none is used
+/// twice.
 pub(crate) struct Items {
     first: u64,
     random: Bits,
@@ -165,8 +166,8 @@ impl Items {
         self.first
     }
 
-    /// Uses the transfers for `choices`, one bit per transfer. Returns the corrections, packed from
-    /// bit 0 of each byte upwards, and the transfers, which then wait for the answer.
+    /// Uses the transfers for `choices`, one bit per transfer. Returns the corrections, eight per
+    /// byte from bit 0 upwards, and the transfers, which then wait for the garbler's answer.
     pub(crate) fn correct(self, choices: Bits) -> (Vec<u8>, Asked) {
         debug_assert_eq!(choices.len(), self.rows.len());
         let mut corrections = vec![0; choices.len().div_ceil(8)];
@@ -301,8 +302,8 @@ impl SenderPool {
         }
     }
 
-    /// Handles an `OtExtend` message. With the new transfers, the pool may have at most `limit`
-    /// unused ones.
+    /// Handles an `OtExtend` message. It is an error if the pool would then have more than `limit`
+    /// unused transfers.
     pub(super) fn handle_extend(
         &mut self,
         message: &[u8],
@@ -340,7 +341,8 @@ impl SenderPool {
         Ok(())
     }
 
-    /// Handles the check of the last `OtExtend` message. If it holds, the transfers can be used.
+    /// Handles the check of the last `OtExtend` message. If the check succeeds, the transfers enter
+    /// the pool.
     pub(super) fn handle_check(&mut self, message: &[u8]) -> Result<(), SessionError> {
         let due =
             (self.ready.as_mut()).and_then(|ready| Some((&mut ready.cot, ready.unchecked.take()?)));
@@ -408,7 +410,7 @@ impl Drop for SenderPool {
     }
 }
 
-/// Transfers from the garbler's pool, to be used for one answer.
+/// Transfers taken from the garbler's pool. [`Self::answer`] consumes them, so none is used twice.
 pub(crate) struct Rows {
     first: u64,
     rows: Zeroizing<Vec<u128>>,
@@ -432,7 +434,6 @@ impl Rows {
         } = self;
         for (index, row) in rows.iter_mut().enumerate() {
             let bit = corrections[index / 8] >> (index % 8) & 1;
-            // The bit is public, but a branch is not needed.
             *row ^= *delta & u128::from(bit).wrapping_neg();
         }
         let mut masked = Vec::with_capacity(pairs.len());

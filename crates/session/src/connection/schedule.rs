@@ -48,7 +48,7 @@ impl SessionConnection {
         }
     }
 
-    /// Sends the frames of a run that the peer waits for. Returns whether there were any.
+    /// Sends the next frames of a run that the peer waits for. Returns whether there were any.
     pub(super) fn poll_urgent(
         &mut self,
         run: RunId,
@@ -75,7 +75,8 @@ impl SessionConnection {
         Ok(true)
     }
 
-    /// Requests the next labels of a run from the pool. Returns whether this was possible.
+    /// Requests the next labels of a run in which this side evaluates, with transfers from the
+    /// pool. Returns whether this was possible.
     pub(super) fn ask(&mut self, run: RunId, out: &mut Vec<u8>) -> Result<bool, SessionError> {
         let limits = self.limits(Role::Evaluator);
         let side = &mut self.evaluating;
@@ -250,7 +251,7 @@ impl SessionConnection {
     }
 }
 
-/// Adds at least `count` transfers to the pool. Appends the frames about them to `out`.
+/// Adds at least `count` transfers to the pool. Appends the frames of this extension to `out`.
 fn extend_pool(pool: &mut ReceiverPool, count: usize, rng: &mut impl CryptoRng, out: &mut Vec<u8>) {
     let due = pool.len() + count;
     while pool.len() < due {

@@ -9,8 +9,8 @@ use crate::{
     transcript::Skipped,
 };
 
-/// Maximum number of pooled transfers that the peer has requested in runs for which the garbler's
-/// application has not called.
+/// Maximum total number of pooled transfers that the evaluator has requested in runs for which the
+/// garbler's application has not called.
 pub(super) const HELD_TRANSFERS: u64 = 1 << 18;
 
 /// Memory that is counted for each held frame in addition to its content, in bytes.
@@ -29,7 +29,7 @@ pub(super) struct Side {
     pub(super) waiting: BTreeSet<u32>,
     /// The numbers of runs that may have work.
     pub(super) ready: VecDeque<u32>,
-    /// The numbers of runs that wait for room in the window, or for transfers.
+    /// The numbers of runs that wait for room in the window, or until they may request transfers.
     pub(super) parked: BTreeSet<u32>,
     /// The sum of the resources of all active runs.
     pub(super) sum: Counts,
@@ -75,7 +75,7 @@ pub(super) struct Held {
 /// A received frame of a run.
 pub(super) enum Arrived {
     Frame(Frame),
-    /// An `OtCorrect` frame, with the transfers that it uses.
+    /// An `OtCorrect` frame, with the pooled transfers that it uses.
     Correct(Frame, Rows),
     /// Ignored tables of a garbler that will start again.
     Skipped(Skipped),
@@ -233,12 +233,12 @@ impl Side {
         }
     }
 
-    /// Returns whether any run has not ended.
+    /// Returns whether any run has not ended in both directions.
     pub(super) fn has_runs(&self) -> bool {
         !self.runs.is_empty()
     }
 
-    /// Returns whether more than one run has not ended.
+    /// Returns whether more than one run has not ended in both directions.
     pub(super) fn has_several(&self) -> bool {
         self.runs.len() > 1
     }
@@ -296,7 +296,7 @@ impl Side {
         (self.called, held.is_some_and(|held| held.is_ended))
     }
 
-    /// Returns whether neither side has called for this run or sent a frame of it.
+    /// Returns whether this side has not called for the run and no frame of the run has arrived.
     pub(super) fn is_new(&self, number: u32) -> bool {
         number > self.called && !self.runs.contains_key(&number)
     }
@@ -377,7 +377,8 @@ impl Side {
         Ok(())
     }
 
-    /// Keeps a frame of a run that is not started, within the limits.
+    /// Stores a frame of a run that is not started. Returns an error if the stored frames exceed a
+    /// limit.
     pub(super) fn hold(
         &mut self,
         number: u32,
@@ -454,7 +455,8 @@ impl Side {
         Ok(())
     }
 
-    /// Returns what is held for runs that are not started: bytes of tables, other bytes, transfers.
+    /// Returns three numbers for all runs that are not started: the bytes of received tables, the
+    /// other received bytes, and the pooled transfers.
     #[cfg(test)]
     pub(super) fn held(&self) -> (u64, u64, u64) {
         (self.held_tables, self.held_bytes, self.held_transfers)

@@ -35,7 +35,8 @@ impl EvaluatorCore {
         self.take_choices(count)
     }
 
-    /// Sends the corrections of `items` for `choices`, of the same number.
+    /// Sends an `OtCorrect` frame, which corrects the pooled transfers `items` to `choices`. Both
+    /// must have the same length.
     pub(crate) fn ask(
         &mut self,
         items: Items,
@@ -56,7 +57,7 @@ impl EvaluatorCore {
 
     /// Returns the number of requested and unanswered transfers.
     pub(crate) fn outstanding(&self) -> u64 {
-        // `asked` excludes direct transfers, so it may be less than `answered`.
+        // `asked` does not count direct transfers, so it may be less than `answered`.
         self.asked.saturating_sub(self.answered)
     }
 

@@ -7,8 +7,8 @@ use super::{Evaluating, EvaluatorCore};
 use crate::{Milestone, SessionError, layout::OT_WINDOW, queue::reserve_secret};
 
 /// Number of windows of tables for which the evaluator requests labels ahead. An evaluation starts
-/// at least a round trip after its request. With 1, the path would carry only one window per round
-/// trip, and nothing while that window is evaluated.
+/// at least a round trip after the request of its labels. With 1, the garbler would send only one
+/// window of tables per round trip, and no tables while the evaluator evaluates that window.
 const LEADS_ASKED: u64 = 4;
 
 impl EvaluatorCore {
@@ -39,7 +39,7 @@ impl EvaluatorCore {
             false => 0,
         };
         let read = first + self.layout.labels_read(lanes, self.chunks_done);
-        // At least one label of these evaluations is requested.
+        // At least one label of the running or next evaluations is requested.
         let due = first + self.layout.labels_due(lanes, self.chunks_done).max(1);
         let ahead = first + (self.layout).labels_within(lanes, tables_done.saturating_add(leads));
         due.max(ahead.max(read + window).min(read + OT_WINDOW))
@@ -58,7 +58,7 @@ impl EvaluatorCore {
     }
 
     /// Returns whether the labels that the next chunk reads have arrived. If no evaluation is
-    /// running, it refers to the labels that the next evaluations need to start.
+    /// running, returns whether the labels that the next evaluations need to start have arrived.
     pub(super) fn has_labels(&self) -> bool {
         let lanes = self.layout.lanes(self.unfinished());
         let own = lanes as u64 * self.terms.choices as u64;
@@ -81,7 +81,7 @@ impl EvaluatorCore {
         }
     }
 
-    /// Handles the garbler's answer.
+    /// Handles the garbler's answer to transfers from number `first` on. Stores the labels in it.
     pub(super) fn handle_reply(&mut self, first: u64, reply: &[u8]) -> Result<(), SessionError> {
         let mut labels = Zeroizing::new(Vec::new());
         self.ot.handle_reply(first, reply, &mut labels)?;

@@ -40,7 +40,7 @@ impl EvaluatorCore {
         Ok(())
     }
 
-    /// Records ignored tables of a garbler that will start again.
+    /// Records a frame of tables that is ignored, because the garbler will start again.
     pub(crate) fn skip(&mut self, skipped: &Skipped) -> Result<(), SessionError> {
         self.channel.receive_skipped(skipped);
         self.ignore(FrameKind::Tables, skipped.len as usize)

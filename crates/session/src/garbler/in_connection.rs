@@ -75,7 +75,8 @@ impl GarblerCore {
         }
     }
 
-    /// Sets whether tables use this side's own window before the peer's opening has arrived.
+    /// Sets whether this side sends tables within its own window before the peer's opening has
+    /// arrived.
     pub(crate) fn set_eager(&mut self, is_eager: bool) {
         self.terms.is_eager = is_eager;
         self.hello.set_eager(is_eager);
@@ -89,7 +90,7 @@ impl GarblerCore {
         self.terms.excess_window().is_some()
     }
 
-    /// Handles the evaluator's corrections with their transfers.
+    /// Handles the evaluator's `OtCorrect` frame. `rows` are the pooled transfers that it corrects.
     pub(crate) fn handle_correct(&mut self, frame: Frame, rows: Rows) -> Result<(), SessionError> {
         let Some(Frame { kind, payload }) = self.channel.receive(frame)? else {
             return Ok(());

@@ -29,7 +29,8 @@ impl GarblerCore {
         self.agreed.is_some() && is_bound
     }
 
-    /// Sends the decoding information of a finished evaluation, and keeps the values for its check.
+    /// Queues the decoding information of a finished evaluation. If this party learns the output,
+    /// the evaluation then waits in `awaited`.
     pub(super) fn release(&mut self, outputs: GarbledOutputs) -> Result<(), SessionError> {
         let Some(agreed) = &self.agreed else {
             return Ok(());
@@ -66,8 +67,8 @@ impl GarblerCore {
         let Some((_, message)) = self.output_pieces.add(payload)? else {
             return Ok(());
         };
-        // The message may arrive before anything was sent after the last table. Without tables, it
-        // may even arrive before the evaluation has started.
+        // The evaluator can send the message directly after it has the last table. Without tables,
+        // the message may arrive before this side has started the evaluation.
         self.begin_without_tables()?;
         if !self.is_output_due() {
             return Err(out_of_order(FrameKind::Output));

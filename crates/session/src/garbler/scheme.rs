@@ -28,7 +28,7 @@ pub(super) struct Undecided {
 }
 
 impl Undecided {
-    /// Returns the state to keep, if the scheme is not decided.
+    /// Returns the state to keep. `None` if this garbler cannot have to start again.
     pub(super) fn new(terms: &RunTerms, seed: &Zeroizing<[u8; 32]>) -> Option<Self> {
         let may_begin_again = terms.is_eager || terms.config.allowed_schemes().len() > 1;
         may_begin_again.then(|| Self {
@@ -94,8 +94,8 @@ impl GarblerCore {
         self.agreed.is_none() && !self.hello.begins_at_once()
     }
 
-    /// Follows the agreement of both hellos. A garbler that has sent a hello, and perhaps tables of
-    /// another scheme, starts again and returns true.
+    /// Adopts the agreed scheme. If `begins_again` is set and the hello was sent, the garbler
+    /// starts again, and this function returns true. `theirs` is the peer's encoded hello.
     pub(super) fn follow_scheme(
         &mut self,
         scheme: Scheme,
@@ -107,8 +107,8 @@ impl GarblerCore {
             return Ok(true);
         }
         if begins_again {
-            // The hello then contains only the agreed scheme, so the evaluator does not wait for a
-            // second hello.
+            // The hello has not been sent yet. It now allows only the agreed scheme, so the
+            // evaluator does not wait for a second hello.
             self.hello.settle_scheme(scheme);
         }
         if scheme != self.terms.config.scheme {
@@ -119,7 +119,7 @@ impl GarblerCore {
     }
 
     /// Garbles under another scheme, before any table was made. The labels of inputs and delta stay
-    /// the same, because they depend on the seed only under all schemes with free XOR.
+    /// the same, because all schemes with free XOR derive them from the seed alone.
     fn set_scheme(&mut self, scheme: Scheme) -> Result<(), SessionError> {
         let Some(undecided) = &self.undecided else {
             return Ok(());
