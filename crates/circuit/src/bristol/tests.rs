@@ -1,5 +1,5 @@
-//! Random circuits survive writing and reading; random and mutated files are read or rejected, but
-//! never panic.
+//! Tests that random circuits can be written and read back. For random and mutated files, the
+//! reader returns a circuit or an error, but does not panic.
 
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn write(circuit: &Circuit, format: Format, group_ands: bool) -> Vec<u8> {
     text
 }
 
-/// Reads with a limit on input bits that bounds the memory of a test.
+/// Reads a circuit with a low limit on input bits, which bounds the memory that the test needs.
 fn read_small(bytes: &[u8]) -> Result<Parsed, BristolError> {
     read(
         bytes,

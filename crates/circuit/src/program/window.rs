@@ -10,11 +10,12 @@ use crate::{Op, Wire};
 ///
 /// Every gate runs as early as its operands allow, on a clock where each gate takes one tick. Gates
 /// of one kind that run at the same tick form a batch. If AND gates could start at any tick, the
-/// ANDs of parallel carry chains would spread over all ticks, a few at each. Waiting for the next
-/// multiple of 3 groups them. A period of 3 delays nothing in an adder, where at most two XOR gates
-/// separate successive ANDs.
+/// ANDs of parallel carry chains would spread over all ticks, a few at each. If each AND gate waits
+/// for the next multiple of 3, they form larger batches. A period of 3 delays nothing in an adder,
+/// where at most two XOR gates separate successive ANDs.
 ///
-/// Measured: percentage of AND gates and of XOR gates in batches of 8 or more.
+/// Measured: percentage of the AND gates, then of the XOR gates, that are in batches of 8 gates or
+/// more.
 ///
 /// | period | SHA-256 | 64-bit multiplier |
 /// | --- | --- | --- |
@@ -23,15 +24,16 @@ use crate::{Op, Wire};
 /// | fewest AND batches | 99, 65 | 99, 49 |
 const AND_PERIOD: u32 = 3;
 
-/// A window with fewer gates does not end early.
+/// Minimum number of gates of a window that ends early.
 const MIN_WINDOW_GATES: usize = 2048;
 
 /// Average number of gates per batch at which a window ends early, for programs with at most
 /// [`FEW_SLOTS`] slots and for those with more.
 ///
-/// Longer batches are better only while the labels fit in the caches, which ends at about half a
-/// mebibyte for eight instances. Measured with MinCut: eight instances in parallel use half the
-/// slots (6,754 instead of 13,499) and 14 % less time; a single instance takes 5 % more time.
+/// Longer batches are faster only while the labels fit in the caches. For eight instances, the
+/// limit is about 512 KiB of labels. Measured with MinCut: with 16 instead of 32, eight instances
+/// in parallel use half the slots (6,754 instead of 13,499) and 14 % less time. A single instance
+/// takes 5 % more time.
 const GATES_PER_BATCH: [usize; 2] = [32, 16];
 
 /// The largest number of slots for which the labels of eight instances fit in the caches (512 KiB).

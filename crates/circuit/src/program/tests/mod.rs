@@ -144,7 +144,7 @@ fn an_unread_input_has_no_slot() {
 
 #[test]
 fn inputs_get_slots_in_the_window_that_reads_them_first() {
-    // Each gate reads one more input, in windows of 4 gates.
+    // Each gate reads a further input. The program is compiled in windows of 4 gates.
     let gates = (0..99).map(|i| Gate {
         op: Op::And,
         a: i + 1,
@@ -188,7 +188,7 @@ fn slots_of_dead_wires_are_reused() {
 
 #[test]
 fn a_wire_with_many_uses_lives_until_the_last_use() {
-    // Input 0 is read by each of 1,000 gates, in windows of 7.
+    // Each of 1,000 gates reads input 0. The program is compiled in windows of 7 gates.
     let gates = (0..1_000).map(|i| Gate {
         op: Op::Xor,
         a: 0,
