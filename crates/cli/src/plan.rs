@@ -41,7 +41,8 @@ pub(crate) struct Args {
     connect: Option<String>,
     #[command(flatten)]
     protection: Protection,
-    /// Number of runs in sequence
+    /// Number of runs in sequence, each over a new connection. Batches and --repeat of `transpute
+    /// run` take less time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     runs: u64,
     /// Price of a gigabyte of outgoing traffic

@@ -11,11 +11,11 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 
 use crate::{HandshakeError, TransportError};
 
-/// Minimum age at which a handshake may be dropped while others complete. It protects a burst of
-/// honest peers from displacing each other.
+/// Minimum age at which a full set may drop a handshake while other handshakes complete. Without
+/// it, honest peers that connect at the same time would displace each other.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Time without any completed handshake after which handshakes may be dropped even before
+/// If no handshake completes for this time, a full set may drop handshakes that are younger than
 /// [`GRACE`].
 const STANDSTILL: Duration = Duration::from_millis(500);
 
@@ -24,8 +24,8 @@ pub(crate) struct Handshakes<T> {
     tasks: JoinSet<T>,
     /// Handshakes that are still running, oldest first.
     running: VecDeque<Handshake>,
-    /// Time at which a handshake last completed, or the first of those in `running` started if that
-    /// is later.
+    /// Time at which a handshake last completed, or at which `running` last became non-empty if
+    /// that is later.
     moved: Instant,
     most: usize,
 }
@@ -91,8 +91,8 @@ impl<T: Send + 'static> Handshakes<T> {
         }
     }
 
-    /// Returns the index of the handshake to drop: the oldest one of the network that has most of
-    /// them. A flood from one network thus displaces only itself.
+    /// Returns the index of the handshake to drop: the oldest handshake from the network with the
+    /// most handshakes in the set. So a flood from one network displaces only its own handshakes.
     fn victim(&self) -> Option<usize> {
         let count = |source| self.running.iter().filter(|h| h.source == source).count();
         let most = self.running.iter().map(|h| count(h.source)).max();
@@ -139,7 +139,7 @@ pub(crate) async fn limit<F: Future>(
     })
 }
 
-/// Waits until this time. Returns at once for `None`.
+/// Waits until the time `until`. Returns at once for `None`.
 pub(crate) async fn wait_until(until: Option<Instant>) {
     if let Some(until) = until {
         tokio::time::sleep_until(until.into()).await;

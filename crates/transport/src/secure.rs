@@ -122,7 +122,9 @@ impl fmt::Debug for Stream {
 /// Authenticates the connecting end of a stream and makes it a link.
 ///
 /// The link fulfils the contract of [`Link`] if the stream delivers bytes in order, blocks writes
-/// while the peer does not read, and returns an error when the peer vanishes.
+/// while the peer does not read, and returns an error when the peer vanishes. If the stream is
+/// dropped after a shutdown, the bytes sent before must still arrive: a TCP socket that is closed
+/// with unread bytes resets the connection.
 ///
 /// # Errors
 /// Returns [`HandshakeError::NoPinnedPeer`](crate::HandshakeError::NoPinnedPeer). Returns

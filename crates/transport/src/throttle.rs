@@ -7,7 +7,7 @@ use std::{
 
 use crate::TransportError;
 
-/// Admits a few events per period and counts the rest.
+/// Admits 5 events per 10 s and counts the suppressed ones.
 #[derive(Debug, Default)]
 pub struct Throttle {
     period_start: Option<Instant>,

@@ -57,7 +57,8 @@ pub(crate) struct Args {
         value_parser = at_least_one::<NonZeroU64>, help_heading = MANY_RUNS,
     )]
     pub(super) repeat: Option<NonZeroU64>,
-    /// Number of runs of --repeat at the same time, after the first [default: 1]
+    /// Number of runs of --repeat at the same time, after the first [default: 1]. The lower number
+    /// of the two sides limits both
     #[arg(long, value_name = "K", value_parser = at_least_one::<NonZeroUsize>, help_heading = MANY_RUNS)]
     pipeline: Option<NonZeroUsize>,
     /// Oblivious transfer: auto, direct, iknp, softspoken-2, softspoken-4 or softspoken-8

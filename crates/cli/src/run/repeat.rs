@@ -307,7 +307,7 @@ impl Report {
         if let (Some(warm), Some(rate)) = (&times.warm, self.warm_runs_per_second) {
             let _ = write!(
                 text,
-                "\nwarm:  median {:.2} ms, 95 % within {:.2} ms, {:.2} to {:.2} ms, {} at a time: \
+                "\nwarm:  median {:.2} ms, 95 % within {:.2} ms, {:.2} to {:.2} ms, at most {} at a time: \
                  {rate} runs/s",
                 warm.median, warm.p95, warm.least, warm.most, self.pipeline,
             );

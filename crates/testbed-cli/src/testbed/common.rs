@@ -126,7 +126,9 @@ pub(super) fn scenario_failure(error: ScenarioError) -> Failure {
 fn run_failure(error: RunError) -> Failure {
     let kind = match &error {
         RunError::Empty(_) | RunError::Circuit { .. } => FailureKind::Usage,
-        RunError::Results { .. } | RunError::Locked { .. } | RunError::Records(_) => FailureKind::File,
+        RunError::Results { .. } | RunError::Locked { .. } | RunError::Records(_) => {
+            FailureKind::File
+        }
         _ => FailureKind::Other,
     };
     Failure::new(kind, error.to_string()).because(error)

@@ -30,8 +30,8 @@ pub enum ConnectError {
     },
     /// The peer answers over TCP, but not over UDP.
     #[error(
-        "{address} answers over TCP but not over UDP (waited {after:?}): a firewall may block UDP; open the port for UDP as \
-         well, or use the transport tcp"
+        "{address} answers over TCP but not over UDP (waited {} ms): a firewall may block UDP, or the listener offers no \
+         transport over UDP; open the port for UDP as well, or use the transport tcp", after.as_millis()
     )]
     UdpBlocked {
         /// The peer's address.

@@ -15,8 +15,8 @@ pub(super) struct Meter {
     pub(super) min_rtt_nanos: AtomicU64,
     pub(super) rate: AtomicU64,
     pub(super) app_limited: AtomicBool,
-    /// A start rate that became known after the connection was opened, in bytes per second. Zero if
-    /// there is none.
+    /// The rate in bytes per second at which the controller must continue from the next packet on.
+    /// Zero if no such rate is pending.
     hint: AtomicU64,
     /// The largest rate that the controller has estimated, in bytes per second. Zero if there is
     /// none.

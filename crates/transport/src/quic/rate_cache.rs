@@ -15,8 +15,8 @@ use crate::Fingerprint;
 /// fingerprint alone, a peer that has moved to another path would get the old rate.
 pub(super) type PeerKey = (IpAddr, Option<Fingerprint>);
 
-/// Lifetime of an entry. The rate of a path changes within minutes; docs/security.md states this
-/// time.
+/// Maximum age of a cached rate that is still used. The rate of a path changes within minutes.
+/// docs/security.md states the same duration.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
 /// Maximum number of entries. The oldest ones are evicted.
@@ -90,8 +90,9 @@ impl Drop for CachedLink {
 }
 
 impl RateCache {
-    /// Counts a new link to the peer. Returns the link's share of the cached rate, in bytes per
-    /// second.
+    /// Counts a new link to the peer. Returns its initial rate in bytes per second:
+    /// [`START_SHARE`] of the cached rate, divided by the number of existing links to the peer.
+    /// Returns `None` if the cache has no recent rate of the peer.
     fn begin(&self, who: PeerKey, now: Instant) -> Option<u64> {
         let mut all = self.lock();
         let known = all.entry(who).or_insert(PeerRate {

@@ -88,9 +88,9 @@ pub(super) fn new_socket(address: SocketAddr) -> io::Result<TcpSocket> {
     }
 }
 
-/// The default congestion control of a connection within one machine, where there is no congestion.
-/// With pacing, as in bbr, the kernel needs a timer and a wake-up every few packets, which costs a
-/// third of the throughput.
+/// The default congestion control of a connection within one machine, where no congestion occurs.
+/// It does not pace. A control that paces, such as bbr, needs a timer and a wake-up every few
+/// packets, which reduces the throughput by a third.
 const AT_HOME: &str = "cubic";
 
 /// Sets the requested congestion control of a socket, before it connects or listens.

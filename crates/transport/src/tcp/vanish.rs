@@ -86,7 +86,8 @@ async fn a_peer_that_stops_reading_and_then_vanishes_is_noticed() {
     let timeout = 2 * TIMEOUT;
     let (mut reader, mut writer, peer) = linked(timeout).await;
     let sending = tokio::spawn(async move { writer.write_all(&vec![1; MANY]).await });
-    // Long enough for the window to close and the kernel to increase the interval of its probes.
+    // During this time, the peer's receive window closes, and the kernel increases the interval of
+    // its window probes.
     tokio::time::sleep(timeout * 3 / 2).await;
     assert!(!sending.is_finished());
     vanish(&peer);

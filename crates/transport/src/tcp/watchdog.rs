@@ -107,8 +107,8 @@ fn window_is_closed(info: &TcpInfo) -> bool {
     let in_flight = info.unacked.unwrap_or(0) > 0;
     match info.send_window {
         Some(0) => waiting || in_flight,
-        // A window that is too small for the next segment counts as closed too. It shows by waiting
-        // data while nothing is in flight.
+        // A window that is too small for the next segment is treated as closed too. In this case,
+        // unsent data waits although no data is in flight.
         _ => waiting && !in_flight,
     }
 }
