@@ -1,8 +1,10 @@
-//! Benchmarks of garbling and evaluation: peak throughput of the AES units, AND gates per second by
-//! scheme and circuit, compilation of programs, and reading of circuit files and compiled programs.
+//! Benchmarks of garbling and evaluation, in AND gates per second by scheme and circuit. Further
+//! benchmarks measure the peak throughput of the CPU's AES units, the compilation of circuits, and
+//! the reading of circuit files and compiled programs.
 //!
-//! As in a session with many instances, instances are garbled side by side if the program allows
-//! it. Circuits whose names end in `-alone` are garbled one instance at a time.
+//! An instance is one evaluation of a batch. As in a session with many evaluations, instances are
+//! garbled side by side if the program allows it. Benchmarks whose names end in `-alone` garble one
+//! instance at a time.
 
 use std::{
     hint::black_box,
@@ -20,8 +22,9 @@ use transpute_garble::ceiling::Ceiling;
 
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Measures AES encryption under one key, and under fresh keys as half gates need it. Both are
-/// upper bounds of the speed of all other benchmarks here.
+/// Measures AES in blocks per second: encryption under one key, and key expansion with encryption
+/// of one or two blocks per key, as half gates need it. Garbling and evaluation cannot encrypt more
+/// blocks per second.
 fn ceilings(c: &mut Criterion) {
     const ROUNDS: u64 = 1000;
     let mut group = c.benchmark_group("ceiling");
@@ -41,7 +44,7 @@ fn ceilings(c: &mut Criterion) {
     group.finish();
 }
 
-/// The parameters of a garbling, and the number of instances side by side.
+/// A circuit, the parameters of its garbling, and the number of instances garbled side by side.
 struct Setup<'a> {
     subject: &'a Subject,
     params: Params,
@@ -65,8 +68,8 @@ impl Setup<'_> {
         vec![self.subject.garbler_bits(); self.lanes]
     }
 
-    /// Garbles instances side by side. Calls `each` with each chunk. All chunks use the same
-    /// buffer.
+    /// Garbles instances side by side, and calls `each` with each chunk of tables. `chunk` is the
+    /// buffer for all chunks.
     fn garble(&self, garbler: &mut Garbler, chunk: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
         garbler
             .begin_side_by_side(&self.bits())
@@ -83,7 +86,8 @@ impl Setup<'_> {
         }
     }
 
-    /// Begins the next instances, starting with number `first`; all input bits are 0.
+    /// Begins the evaluation of the next instances, of which the first has number `first`. All
+    /// input bits are 0.
     fn begin(&self, garbler: &Garbler, evaluator: &mut Evaluator, first: u64) {
         let (mut own, mut bytes) = (Vec::new(), Vec::new());
         for (instance, bits) in (first..).zip(self.bits()) {
@@ -109,9 +113,9 @@ impl Setup<'_> {
             .expect("the parameters are valid")
     }
 
-    /// Garbles and evaluates instances; returns the time of evaluation. Each chunk is evaluated
-    /// immediately, so that it is still in the caches, like a chunk that a session has just
-    /// received.
+    /// Garbles and evaluates `lanes` instances in each of `rounds` rounds. Returns the time that
+    /// the evaluation took. Each chunk is evaluated directly after it was garbled. It is then in
+    /// the CPU caches, like a chunk that a session has just received.
     fn evaluate(&self, rounds: u64) -> Duration {
         let (mut garbler, mut evaluator) = (self.garbler(), self.evaluator());
         let (mut chunk, mut spent) = (Vec::new(), Duration::ZERO);
@@ -211,7 +215,7 @@ fn parse(c: &mut Criterion) {
     group.finish();
 }
 
-/// Loads a compiled program, with all checks, from a file in the page cache.
+/// Measures loading a compiled program, with all checks, from a file in the page cache.
 fn load(c: &mut Criterion) {
     let folder = tempfile::tempdir().expect("a temporary directory can be created");
     let cache = ProgramCache::new(folder.path());

@@ -9,15 +9,17 @@ use transpute::{
     garble::Backend,
 };
 
-/// A compiled circuit to measure.
+/// A compiled circuit whose garbling is measured.
 pub struct Subject {
-    /// The name in reports.
+    /// The name of the circuit in the benchmark's report.
     pub name: &'static str,
-    /// The circuit.
+    /// The compiled circuit.
     pub program: Arc<Program>,
-    /// The owners of the inputs; input value 0 is the garbler's.
+    /// The owners of the input values. Input value 0 is the garbler's, and all others are the
+    /// evaluator's.
     pub split: InputSplit,
-    /// Whether instances are measured one at a time, even if they could be garbled side by side.
+    /// Whether evaluations are garbled one at a time, even if the program allows garbling them side
+    /// by side.
     pub alone: bool,
 }
 
@@ -38,27 +40,28 @@ impl Subject {
         }
     }
 
-    /// Returns an input of the garbler that is all zeros.
+    /// Returns input bits for the garbler, all of them 0.
     #[must_use]
     pub fn garbler_bits(&self) -> Bits {
         Bits::zeros(self.split.garbler_bits())
     }
 }
 
-/// Returns the AES back end to measure: the one that the environment names, else the fastest.
+/// Returns the AES back end to measure: the one that the environment variable `TRANSPUTE_AES`
+/// names, or the fastest if the variable is not set.
 ///
 /// # Panics
-/// If the environment names a back end that is unknown or that this CPU does not support.
+/// Panics if the variable names a back end that is unknown or that this CPU does not support.
 #[must_use]
 pub fn backend() -> Backend {
     Backend::best().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns the circuits to garble: small and large ones, serial ones, and one with independent
-/// gates.
+/// Returns the circuits to garble: small and large ones, ones with long chains of dependent AND
+/// gates, and one whose AND gates are independent.
 ///
 /// # Panics
-/// If a generator rejects its own documented parameters.
+/// Panics if a generator rejects parameters that are in its documented range.
 #[must_use]
 pub fn subjects() -> Vec<Subject> {
     let mincut = generators::min_of_candidates(25_000, 20, Default::default())
@@ -79,7 +82,7 @@ pub fn subjects() -> Vec<Subject> {
 /// Returns a circuit of `ands` independent AND gates, whose XOR is the output bit.
 ///
 /// # Panics
-/// If `ands` is 2^29 or more.
+/// Panics if `ands` is so large that the circuit would have 2^31 wires or more.
 #[must_use]
 pub fn independent(ands: u32) -> Circuit {
     let width = 256;

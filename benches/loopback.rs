@@ -1,7 +1,8 @@
-//! Compares links over TCP on loopback with plain sockets: one gigabyte in one direction, and a
-//! round trip of one byte.
+//! Compares the speed of links over TCP with that of plain sockets, both on loopback. It measures
+//! the transfer of one gigabyte in one direction, and a round trip of one byte.
 //!
-//! Each end has its own thread: plain sockets block, and a link uses a runtime with one thread.
+//! Each end has its own thread. The plain sockets are blocking. A link uses a Tokio runtime with
+//! one thread at each end.
 
 use std::{
     io::{Read as _, Write as _},
@@ -21,19 +22,20 @@ use tokio::{
 };
 use transpute_transport::{Identity, Link, LinkReader, LinkWriter, Security, Tcp, Transport as _};
 
-/// Maximum number of bytes per read or write.
+/// Maximum number of bytes that one call reads or writes.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// Number of bytes of the bulk transfer: one gigabyte.
+/// Length of the bulk transfer: one gigabyte.
 const BULK_BYTES: usize = 1_000_000_000;
 
-/// A connection over which bytes are sent repeatedly, and answered with one byte.
+/// The sending end of a connection whose other end answers each transfer with one byte.
 trait Client {
-    /// Sends `bytes` bytes and waits for the answer, `times` times; returns the elapsed time.
+    /// Executes `times` transfers one after the other. Each sends `bytes` bytes and waits for the
+    /// answer. Returns the total time.
     fn exchange(&mut self, bytes: usize, times: u64) -> Duration;
 }
 
-/// Receives `bytes` bytes and answers with one byte, until the connection ends.
+/// Answers every `bytes` received bytes with one byte, until the connection ends.
 fn serve_plain(mut stream: TcpStream, bytes: usize) {
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {

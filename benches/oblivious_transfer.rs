@@ -1,4 +1,4 @@
-//! Benchmarks of oblivious transfer: base OTs, extensions and masks.
+//! Benchmarks of oblivious transfer: base OTs, OT extensions, and the masking of chosen messages.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use transpute::ot::{
@@ -10,10 +10,11 @@ const SID: [u8; 32] = [7; 32];
 const NONCE: [u8; 32] = [1; 32];
 const DELTA: u128 = 0x1234_5678_9abc_def1_0f0e_0d0c_0b0a_0909;
 
-/// Number of OTs per segment, as in a session.
+/// Number of OTs per call of the extension, which is the same as in a session.
 const SEGMENT: usize = SEGMENT_OTS;
 
-/// The challenge, which in a session is a hash of the transcript.
+/// The challenge of the consistency check of an OT extension. In a session, it is a hash of the
+/// transcript.
 const CHALLENGE: [u8; 32] = [9; 32];
 
 fn base(c: &mut Criterion) {
@@ -49,7 +50,8 @@ fn base(c: &mut Criterion) {
     group.finish();
 }
 
-/// Returns both parties of an extension, with random keys in place of base OTs.
+/// Returns the sender and the receiver of an OT extension, with random keys in place of the results
+/// of base OTs.
 fn ends(kind: Extension) -> (CotSender, CotReceiver) {
     let pairs: Vec<[u128; 2]> = (0..BASE_COUNT).map(|_| rand::random()).collect();
     let keys: Vec<u128> = (pairs.iter().enumerate())
@@ -82,7 +84,8 @@ fn extension(c: &mut Criterion) {
             (message.clone(), check.clone())
         };
         group.bench_function("receiver", |b| b.iter(&mut receive));
-        // A failed check ends the sender, so every check here is valid; the time is the same.
+        // The receiver's message is fresh for each iteration, because the sender accepts no message
+        // after a failed check. A valid check takes as long as a failed one.
         group.bench_function("sender", |b| {
             b.iter_batched(
                 &mut receive,

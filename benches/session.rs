@@ -1,7 +1,8 @@
-//! Benchmarks of whole sessions between two parties in one process, over loopback TCP: connection,
-//! oblivious transfer, tables and output.
+//! Benchmarks of sessions between two parties in one process over loopback TCP, from the connection
+//! to the outputs.
 //!
-//! Like in the command, each party has a runtime with one thread and computes on another thread.
+//! As in the `transpute` command, each party has a Tokio runtime with one thread, and garbles or
+//! evaluates on another thread.
 
 use std::{
     sync::{Arc, mpsc},
@@ -14,7 +15,8 @@ use transpute::{
     session::Repeat,
 };
 
-/// The settings that both parties agree on.
+/// One benchmark: the program that both parties run, the number of evaluations in its batch, and
+/// whether the connection is encrypted with TLS.
 struct Case {
     program: Arc<Program>,
     batch: u64,
@@ -36,7 +38,8 @@ impl Case {
         }
     }
 
-    /// Runs both parties from start to end.
+    /// Runs one session: sets up the connection, executes the batch at both parties, and closes the
+    /// connection.
     fn run(&self) {
         let [alice, bob] = [(); 2].map(|()| Identity::generate().expect("there is randomness"));
         let (alice_is, bob_is) = (alice.fingerprint(), bob.fingerprint());

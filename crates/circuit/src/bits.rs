@@ -1,4 +1,4 @@
-//! Bit strings, packed into 64-bit words in wire order.
+//! Strings of bits, packed into 64-bit words.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// A string of bits in wire order: bit 0 belongs to the first wire.
 ///
-/// Values may be private inputs, so the content is wiped on drop, and `Debug` prints only the
-/// length. To print the content, use [`Display`](fmt::Display), with one `0` or `1` per bit, or
-/// [`Bits::to_hex`], with the bits as one integer.
+/// The bits may be a private input, so their memory is overwritten on drop, and `Debug` prints only
+/// their number. To print the bits, use [`Display`](fmt::Display), which writes one `0` or `1` per
+/// bit in wire order, or [`Bits::to_hex`], which returns them as one integer.
 ///
 /// # Examples
 /// ```
@@ -22,7 +22,8 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 /// ```
 #[derive(Clone, Default, Eq, PartialEq, Zeroize, ZeroizeOnDrop)]
 pub struct Bits {
-    /// Bit `i` is bit `i % 64` of word `i / 64`; bits past `len` are zero.
+    /// Bit `i` of the string is bit `i % 64` of word `i / 64`. The bits of the last word past `len`
+    /// are zero.
     words: Vec<u64>,
     len: usize,
 }
@@ -31,26 +32,27 @@ pub struct Bits {
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum BitsError {
-    /// A character that is not a digit of the notation.
+    /// The text has a character that is not a digit of the notation.
     #[error("unexpected character {found:?} at position {position} of a {notation} value")]
     BadDigit {
-        /// Name of the notation.
+        /// Name of the notation: `bits`, `hex` or `decimal`.
         notation: &'static str,
-        /// The character found.
+        /// The character that is not a digit.
         found: char,
-        /// Its position, counted in characters from 0.
+        /// The position of the character in the text, counted in characters from 0.
         position: usize,
     },
-    /// The number of digits does not fit the width.
+    /// The text does not have as many digits as a value of the requested width.
     #[error("a {notation} value for {width} bits has {expected} digits, not {found}")]
     WrongLength {
-        /// Name of the notation.
+        /// Name of the notation: `bits`, `hex` or `decimal`.
         notation: &'static str,
         /// The requested width in bits.
         width: usize,
-        /// The number of digits of a value of that width.
+        /// The number of digits that a value of the requested width has. For `decimal`, it is the
+        /// smallest valid number, 1.
         expected: usize,
-        /// The number of digits found.
+        /// The number of digits in the text.
         found: usize,
     },
     /// The number needs more bits than the requested width.
@@ -87,7 +89,7 @@ impl Bits {
         (0..width).map(|i| value >> i & 1 == 1).collect()
     }
 
-    /// Parses one `0` or `1` per bit, in wire order.
+    /// Parses a text of one `0` or `1` per bit, in wire order.
     ///
     /// # Errors
     /// Returns [`BitsError::WrongLength`] unless there are `width` characters. Returns
@@ -120,8 +122,8 @@ impl Bits {
         }
     }
 
-    /// Parses a hexadecimal integer, most significant digit first; wire 0 is its least significant
-    /// bit.
+    /// Parses a hexadecimal integer, most significant digit first. Bit 0 of the result is its least
+    /// significant bit.
     ///
     /// # Errors
     /// Returns [`BitsError::WrongLength`] unless there are `width / 4` digits, rounded up. Returns
@@ -167,13 +169,14 @@ impl Bits {
         Ok(bits)
     }
 
-    /// Parses a decimal integer; wire 0 is its least significant bit. A negative integer, with a
-    /// leading `-`, is stored in two's complement.
+    /// Parses a decimal integer. Bit 0 of the result is its least significant bit. A negative
+    /// integer, with a leading `-`, is stored in two's complement.
     ///
     /// # Errors
-    /// Returns [`BitsError::BadDigit`] for a character that is not a decimal digit. Returns
-    /// [`BitsError::TooLarge`] if the number needs more than `width` bits, which include the sign
-    /// bit of a negative number.
+    /// Returns [`BitsError::WrongLength`] for a text without digits. Returns
+    /// [`BitsError::BadDigit`] for a character that is not a decimal digit. Returns
+    /// [`BitsError::TooLarge`] if the number needs more than `width` bits, where a negative number
+    /// has a sign bit and other numbers have none.
     pub fn from_decimal(text: &str, width: usize) -> Result<Self, BitsError> {
         let notation = "decimal";
         let (negative, digits) = match text.strip_prefix('-') {
@@ -207,7 +210,7 @@ impl Bits {
         Ok(bits)
     }
 
-    /// Returns an empty string with room for `bits` bits.
+    /// Returns an empty string with memory for `bits` bits.
     #[must_use]
     pub fn with_capacity(bits: usize) -> Self {
         Self {
@@ -216,13 +219,13 @@ impl Bits {
         }
     }
 
-    /// Returns the number of bits.
+    /// Returns the number of bits in the string.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns whether there are no bits.
+    /// Returns whether the string has no bits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -238,7 +241,7 @@ impl Bits {
         self.words[index / 64] >> (index % 64) & 1 == 1
     }
 
-    /// Sets bit `index`.
+    /// Sets bit `index` to `value`.
     ///
     /// # Panics
     /// Panics if `index` is not below [`Bits::len`].
@@ -257,7 +260,7 @@ impl Bits {
         self.set(self.len - 1, value);
     }
 
-    /// Removes all bits after the first `len`.
+    /// Removes all bits after the first `len`. A shorter string does not change.
     pub fn truncate(&mut self, len: usize) {
         if len >= self.len {
             return;
@@ -317,7 +320,7 @@ impl Bits {
         self.len += count;
     }
 
-    /// Appends a word to the buffer.
+    /// Appends a word to `words`. If there is no room for it, the old memory is overwritten.
     fn add_word(&mut self, word: u64) {
         if self.words.len() == self.words.capacity() {
             drop(self.replace_buffer((2 * self.words.len()).max(4)));
@@ -325,8 +328,9 @@ impl Bits {
         self.words.push(word);
     }
 
-    /// Moves the words to a buffer with room for `capacity` words, and returns the old buffer,
-    /// wiped. `Vec` does not wipe the old buffer when it grows.
+    /// Moves the words to a vector with room for `capacity` words. Returns the old vector, whose
+    /// words are overwritten with zeros. `Vec` itself does not overwrite its old memory when it
+    /// grows.
     fn replace_buffer(&mut self, capacity: usize) -> Vec<u64> {
         let mut words = Vec::with_capacity(capacity);
         words.extend_from_slice(&self.words);
@@ -340,14 +344,14 @@ impl Bits {
         (0..self.len).map(|i| self.words[i / 64] >> (i % 64) & 1 == 1)
     }
 
-    /// Returns the packed words: bit `i` is bit `i % 64` of word `i / 64`. Bits past the end are
-    /// zero.
+    /// Returns the packed words: bit `i` of the string is bit `i % 64` of word `i / 64`. The bits
+    /// of the last word past the end of the string are zero.
     #[must_use]
     pub fn as_words(&self) -> &[u64] {
         &self.words
     }
 
-    /// Returns the value as an integer whose least significant bit is wire 0, or `None` if it has
+    /// Returns the bits as an integer whose least significant bit is bit 0, or `None` if there are
     /// more than 128 bits.
     #[must_use]
     pub fn to_u128(&self) -> Option<u128> {
@@ -357,7 +361,7 @@ impl Bits {
     }
 
     /// Returns the bits as a hexadecimal integer of `len / 4` digits, rounded up. The most
-    /// significant digit comes first, and wire 0 is the least significant bit.
+    /// significant digit comes first, and bit 0 is the least significant bit.
     #[must_use]
     pub fn to_hex(&self) -> String {
         (0..self.len.div_ceil(4))
@@ -367,7 +371,8 @@ impl Bits {
             .collect()
     }
 
-    /// Multiplies by `factor` and adds `addend`; returns whether the result fits in `len` bits.
+    /// Multiplies the integer by `factor` and adds `addend`. Returns whether the result fits in
+    /// `len` bits.
     fn multiply_add(&mut self, factor: u64, addend: u64) -> bool {
         let mut carry = u128::from(addend);
         for word in &mut self.words {
@@ -378,7 +383,8 @@ impl Bits {
         carry == 0 && self.padding_is_zero()
     }
 
-    /// Negates in two's complement; returns whether the magnitude was at most `2^(len - 1)`.
+    /// Negates the integer in two's complement. Returns whether it was at most `2^(len - 1)`, so
+    /// that its negation fits in `len` bits.
     fn negate(&mut self) -> bool {
         if self.len == 0 {
             return true;

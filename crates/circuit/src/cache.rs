@@ -11,12 +11,11 @@ use thiserror::Error;
 
 use crate::{Circuit, LoadError, Program};
 
-/// Version of the compiler, hashed into every key. Change it when a circuit compiles to a different
-/// program.
+/// Version of the compiler, hashed into every [`SourceKey`]. Change it with every change of the
+/// compiler after which a circuit compiles to a different program.
 const COMPILER: &[u8] = b"transpute program cache 2";
 
-/// A directory of compiled programs. Each program has one file, named after the digest of its
-/// source.
+/// A directory of compiled programs. Each program has one file, named after its [`SourceKey`].
 ///
 /// A program is checked when it is read, and recompiled if its file is damaged. The directory must
 /// be trusted, because a forged file can contain another valid program. A session detects such a
@@ -26,38 +25,38 @@ pub struct ProgramCache {
     folder: PathBuf,
 }
 
-/// The key of a program: a digest of the circuit file, or of the name of the built-in circuit, from
-/// which it was compiled.
+/// The key of a program in the cache: a digest of the circuit file from which the program was
+/// compiled, or of the name of the built-in circuit.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub struct SourceKey([u8; 32]);
 
-/// The reason why a program could not be stored in or loaded from the cache.
+/// The reason why the cache could not store or load a program.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// The file or the directory cannot be read or written.
+    /// A program's file cannot be read or written, or its directory cannot be created.
     #[error("cannot use {path:?} as a program cache")]
     File {
-        /// The file.
+        /// The path of the program's file.
         path: PathBuf,
-        /// The error of the system.
+        /// The I/O error that the operating system returned.
         #[source]
         source: io::Error,
     },
-    /// The file is not a valid compiled program.
+    /// A program's file is not a valid compiled program.
     #[error("{path:?} is not a valid compiled program")]
     Content {
-        /// The file.
+        /// The path of the program's file.
         path: PathBuf,
-        /// The reason.
+        /// The reason why the content of the file is not valid.
         #[source]
         source: LoadError,
     },
 }
 
 impl SourceKey {
-    /// Returns the key for a source: the bytes of a circuit file, or a name that always denotes the
-    /// same circuit.
+    /// Returns the key of the program compiled from `source`, which is the bytes of a circuit file
+    /// or the name of a built-in circuit.
     #[must_use]
     pub fn of(source: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
@@ -79,7 +78,7 @@ impl fmt::Debug for SourceKey {
 }
 
 impl ProgramCache {
-    /// Returns a cache in a directory, which need not exist.
+    /// Returns a cache in a directory. [`store`](Self::store) creates the directory if necessary.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
@@ -87,16 +86,16 @@ impl ProgramCache {
         }
     }
 
-    /// Returns the path of a program's file.
+    /// Returns the path at which the cache stores the program of a key.
     #[must_use]
     pub fn path(&self, key: &SourceKey) -> PathBuf {
         self.folder.join(format!("{key}.program"))
     }
 
-    /// Loads a program; returns `None` if it is not in the cache.
+    /// Loads the program of a key, or returns `None` if the cache has no file for the key.
     ///
     /// # Errors
-    /// Returns [`CacheError`] if the file cannot be read or is damaged.
+    /// Returns [`CacheError`] if the program's file cannot be read or is damaged.
     pub fn load(&self, key: &SourceKey) -> Result<Option<Program>, CacheError> {
         let path = self.path(key);
         let read = File::open(&path).and_then(|file| {
@@ -111,10 +110,11 @@ impl ProgramCache {
         }
     }
 
-    /// Stores a program atomically: a reader sees the whole file or none.
+    /// Stores a program atomically: a concurrent [`load`](Self::load) never sees a part of its
+    /// file.
     ///
     /// # Errors
-    /// Returns [`CacheError::File`] if the directory or the file cannot be written.
+    /// Returns [`CacheError::File`] if the directory cannot be created or the file not be written.
     pub fn store(&self, key: &SourceKey, program: &Program) -> Result<(), CacheError> {
         let path = self.path(key);
         let stored = fs::create_dir_all(&self.folder).and_then(|()| {
@@ -127,11 +127,11 @@ impl ProgramCache {
     }
 
     /// Returns the program from the cache. If it is missing or damaged, compiles the circuit that
-    /// `make` returns and stores the result. The second value is an error of the cache, if there
-    /// was one; the program is valid in any case.
+    /// `make` returns and stores the program. The second value is the error of loading or storing,
+    /// if one of them failed. The program is valid even then.
     ///
     /// # Errors
-    /// Any error of `make`.
+    /// Returns the error of `make` if `make` fails.
     pub fn program<E>(
         &self,
         key: &SourceKey,

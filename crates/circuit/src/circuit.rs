@@ -1,24 +1,24 @@
-//! The representation of a circuit, and its evaluation in the clear.
+//! The representation of a circuit, and its evaluation on plaintext bits.
 
 use thiserror::Error;
 
 use crate::Bits;
 
-/// The number of a wire: input bits come first in value order, then one output wire per gate in
-/// gate order.
+/// The number of a wire, counted from 0. The bits of all input values have the smallest numbers, in
+/// the order of the values. The output wires of the gates follow, one per gate, in gate order.
 pub type Wire = u32;
 
 /// The operation of a gate.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[repr(u8)]
 pub enum Op {
-    /// Exclusive or of two wires.
+    /// The exclusive or of both operands.
     Xor,
-    /// Conjunction of two wires.
+    /// The conjunction of both operands.
     And,
-    /// Negation of the first wire.
+    /// The negation of the first operand.
     Not,
-    /// Copy of the first wire (Bristol Fashion `EQW`).
+    /// A copy of the first operand, called `EQW` in Bristol Fashion.
     Copy,
     /// The constant 0.
     Zero,
@@ -26,14 +26,14 @@ pub enum Op {
     One,
 }
 
-/// A gate. Its position determines its output wire; see [`Wire`].
+/// A gate. Its index among the gates determines its output wire (see [`Wire`]).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Gate {
-    /// The operation.
+    /// The operation of the gate.
     pub op: Op,
-    /// First operand; 0 and unused for constants.
+    /// The first operand, which is ignored for constants.
     pub a: Wire,
-    /// Second operand; 0 and unused for gates with fewer than two operands.
+    /// The second operand, which is ignored unless the operation is XOR or AND.
     pub b: Wire,
 }
 
@@ -47,7 +47,8 @@ pub struct Circuit {
     output_widths: Vec<u32>,
     input_bits: u32,
     ops: Vec<Op>,
-    /// Two operands per gate, separate from the operations: 9 bytes per gate instead of 12.
+    /// The two operands of each gate. They are separate from `ops`, because a [`Gate`] takes 12
+    /// bytes instead of 9.
     operands: Vec<[Wire; 2]>,
     outputs: Vec<Wire>,
 }
@@ -59,17 +60,17 @@ pub enum CircuitError {
     /// An operand is not an input bit or the output of an earlier gate.
     #[error("gate {gate} reads wire {wire}, which is not defined before it")]
     UndefinedOperand {
-        /// Position of the gate.
+        /// Index of the gate.
         gate: usize,
-        /// The wire it reads.
+        /// The undefined wire that the gate reads.
         wire: Wire,
     },
     /// An output wire does not exist.
     #[error("output bit {bit} is wire {wire}, which does not exist")]
     UndefinedOutput {
-        /// Position of the output bit.
+        /// Index of the output bit, in the concatenation of all output values.
         bit: usize,
-        /// The wire given.
+        /// The wire that does not exist.
         wire: Wire,
     },
     /// The widths of the output values do not add up to the number of output wires.
@@ -77,27 +78,29 @@ pub enum CircuitError {
     OutputCount {
         /// Sum of the widths of the output values.
         expected: u64,
-        /// Number of output wires given.
+        /// Number of output wires that the caller passed.
         found: usize,
     },
     /// The circuit has 2^31 wires or more.
     #[error("a circuit has at most 2^31 - 1 wires, not {0}")]
     TooManyWires(u64),
-    /// The number of input bits differs from that of the circuit.
+    /// The evaluation got more or fewer input bits than the circuit has.
     #[error("the circuit takes {expected} input bits, not {found}")]
     InputCount {
         /// Number of input bits of the circuit.
         expected: usize,
-        /// Number of bits given.
+        /// Number of bits that the caller passed.
         found: usize,
     },
 }
 
 impl Circuit {
-    /// Checks and constructs a circuit.
+    /// Constructs a circuit. `outputs` has the output wires of all output values, concatenated.
     ///
     /// # Errors
-    /// Any [`CircuitError`] except [`CircuitError::InputCount`], if the invariant does not hold.
+    /// Returns a [`CircuitError`] other than [`CircuitError::InputCount`] if the invariant of
+    /// [`Circuit`] does not hold, or if the number of output wires is not the sum of
+    /// `output_widths`.
     pub fn new(
         input_widths: Vec<u32>,
         output_widths: Vec<u32>,
@@ -174,13 +177,13 @@ impl Circuit {
         &self.output_widths
     }
 
-    /// Returns the number of input bits, which is also the output wire of the first gate.
+    /// Returns the number of input bits, which is also the wire number of the first gate's output.
     #[must_use]
     pub fn input_bits(&self) -> u32 {
         self.input_bits
     }
 
-    /// Returns the output wires, value by value.
+    /// Returns the output wires of all output values, concatenated.
     #[must_use]
     pub fn outputs(&self) -> &[Wire] {
         &self.outputs
@@ -198,7 +201,7 @@ impl Circuit {
         self.input_bits + self.ops.len() as u32
     }
 
-    /// Returns gate `index`.
+    /// Returns the gate with this index.
     ///
     /// # Panics
     /// Panics if `index` is not below [`Circuit::gate_count`].
@@ -223,11 +226,12 @@ impl Circuit {
         self.ops.iter().filter(|&&o| o == op).count()
     }
 
-    /// Evaluates the circuit in the clear; the result is the concatenation of all output values.
+    /// Evaluates the circuit on plaintext bits. `inputs` and the result are the concatenations of
+    /// all input values and all output values.
     ///
     /// # Errors
-    /// Returns [`CircuitError::InputCount`] unless `inputs` is the concatenation of all input
-    /// values.
+    /// Returns [`CircuitError::InputCount`] if the length of `inputs` differs from the number of
+    /// input bits.
     pub fn evaluate(&self, inputs: &Bits) -> Result<Bits, CircuitError> {
         if inputs.len() != self.input_bits as usize {
             return Err(CircuitError::InputCount {
@@ -252,7 +256,7 @@ impl Circuit {
             .collect())
     }
 
-    /// Splits concatenated output bits into the output values.
+    /// Splits the concatenated bits of all output values into one [`Bits`] per output value.
     ///
     /// # Panics
     /// Panics if the length of `bits` differs from the number of output bits.
@@ -262,7 +266,8 @@ impl Circuit {
     }
 }
 
-/// Splits concatenated bits into values of the given widths.
+/// Splits concatenated bits into one [`Bits`] per width. Panics if the widths do not add up to the
+/// number of bits.
 pub(crate) fn split_values(widths: &[u32], bits: &Bits) -> Vec<Bits> {
     let total: usize = widths.iter().map(|&width| width as usize).sum();
     assert_eq!(bits.len(), total, "bits of {} values", widths.len());

@@ -1,23 +1,23 @@
 //! Boolean circuits for two-party computation: representation, construction, circuit files, and
 //! compilation for garbling.
 //!
-//! * [`Circuit`] is the plain representation: gates in topological order over single-bit wires.
-//! * [`Builder`] makes circuits from Rust functions over typed values; [`generators`] and
+//! * [`Circuit`] is a list of gates over single-bit wires, in topological order.
+//! * [`Builder`] makes circuits from Rust functions over typed values. [`generators`] and
 //!   [`catalogue`] have ready-made circuits.
 //! * [`bristol`] reads and writes circuit files in Bristol Fashion and in the older Bristol format.
-//! * [`Program`] is a circuit compiled for garbling: constants and inversions are folded, wires are
-//!   renumbered to reusable slots, and independent gates are grouped into batches.
-//! * [`ProgramCache`] stores compiled programs in files, for circuits that take long to read and
-//!   compile.
-//! * [`Bits`] is a packed string of bits: a value of inputs or outputs.
+//! * [`Program`] is a circuit compiled for garbling: constants and inversions are folded, wires
+//!   share reusable slots, and independent gates are grouped into batches.
+//! * [`ProgramCache`] stores compiled programs in files, so that a circuit is read and compiled
+//!   only once.
+//! * [`Bits`] is a packed string of bits, such as an input or output value.
 //! * [`InputSplit`] assigns each input value to the garbler or the evaluator.
 //!
-//! The crate does no I/O except for circuit files and program files. It does not depend on labels,
-//! keys or networks.
+//! The crate does no I/O except for circuit files and program files. Garbling and the network
+//! protocol are in other crates.
 //!
 //! # Examples
 //!
-//! Build a circuit, compile it, and evaluate both forms in the clear:
+//! Build a circuit, compile it, and evaluate both forms on plaintext bits:
 //!
 //! ```
 //! use transpute_circuit::{Bits, Builder, Program, UInt};

@@ -11,20 +11,21 @@ pub struct InputSplit {
     garbler: Vec<bool>,
 }
 
-/// The error of an index in a list of the garbler's input values that the circuit does not have.
+/// The error of [`InputSplit::new`] for an index of an input value that the circuit does not have.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[error(
     "input value {index} does not exist: the circuit has {values} input values, counted from 0"
 )]
 pub struct SplitError {
-    /// The index given.
+    /// The index that the caller passed, counted from 0.
     pub index: usize,
     /// The number of input values of the circuit.
     pub values: usize,
 }
 
 impl InputSplit {
-    /// Assigns input value 0 to the garbler and all others to the evaluator.
+    /// Assigns input value 0 to the garbler and all others to the evaluator. `widths` has the width
+    /// of each input value, in bits.
     #[must_use]
     pub fn first_to_garbler(widths: &[u32]) -> Self {
         Self {
@@ -33,7 +34,8 @@ impl InputSplit {
         }
     }
 
-    /// Assigns the given input values to the garbler and all others to the evaluator.
+    /// Assigns the input values with the indices `garbler_values` to the garbler and all others to
+    /// the evaluator. `widths` has the width of each input value, in bits.
     ///
     /// # Errors
     /// Returns [`SplitError`] if an index is not below the number of input values.
@@ -60,13 +62,14 @@ impl InputSplit {
         self.garbler[index]
     }
 
-    /// Returns the width of each input value.
+    /// Returns the width of each input value, in bits.
     #[must_use]
     pub fn widths(&self) -> &[u32] {
         &self.widths
     }
 
-    /// Iterates over the wire ranges of one party's input values, in wire order.
+    /// Iterates over the wire ranges of one party's input values, in wire order: the garbler's if
+    /// `of_garbler` is set, otherwise the evaluator's.
     pub fn ranges(&self, of_garbler: bool) -> impl Iterator<Item = Range<u32>> + '_ {
         let mut start = 0;
         self.widths

@@ -1,4 +1,4 @@
-//! Random circuits and bits for tests.
+//! Pseudorandom circuits and bits for tests.
 
 use crate::{Bits, Circuit, Gate, Op};
 
@@ -32,8 +32,9 @@ pub(crate) struct Shape {
     pub(crate) gates: u32,
 }
 
-/// Returns a circuit with all operations, gates that read one wire twice, a few wires with many
-/// uses, short and long paths, and outputs anywhere. A circuit without wires has no output bits.
+/// Returns a pseudorandom circuit. It has all operations, gates that read one wire twice, a few
+/// wires with many uses, and short and long paths. Any wire may be an output. A circuit without
+/// wires has no output bits.
 pub(crate) fn random_circuit(shape: &Shape) -> Circuit {
     let mut random = Random(shape.seed);
     let inputs: u32 = shape.input_widths.iter().sum();

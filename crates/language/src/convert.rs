@@ -9,15 +9,16 @@ use transpute_circuit::{Circuit, Gate, Op, Wire};
 
 use crate::{Compiled, LanguageError, Panics, layout::Layout};
 
-/// Number of output bits before the result: a panic flag, and five values of 32 bits each. The
-/// values are the reason of the panic, and the lines and columns where its source text starts and
-/// ends.
+/// Number of output bits before the result in the compiler's circuits. They are a panic flag and
+/// five numbers of 32 bits: the reason of the panic, and the lines and columns at which the
+/// panicking expression starts and ends in the source.
 const PANIC_BITS: usize = 1 + 5 * 32;
 
-/// Placeholder for a wire that has not been converted yet.
+/// The entry in [`Conversion::wires`] for a wire that has not been converted yet.
 const UNCONVERTED: Wire = Wire::MAX;
 
-/// Converts the circuit that was compiled from `function`.
+/// Converts the circuit `source`, which the compiler made from `function`. Returns an error if its
+/// inputs and outputs do not match the types in `function`.
 pub(crate) fn convert(
     source: &Source,
     function: &TypedFnDef,
@@ -56,7 +57,7 @@ pub(crate) fn convert(
     let mut output_widths = vec![result.len() as u32];
     let mut outputs = vec![function.ty.to_string()];
     let mut conversion = Conversion::new(source, &orders);
-    // The first output is the panic flag; it is the constant 0 if the program cannot panic.
+    // The first output is the panic flag. It is the constant 0 if the program cannot panic.
     if panics == Panics::Output && panic[0] != conversion.zero {
         wanted.push(panic[0]);
         output_widths.push(1);
@@ -74,8 +75,8 @@ pub(crate) fn convert(
     })
 }
 
-/// Returns the names and types of the input values. If an array is the only parameter, these are
-/// its elements; otherwise they are the parameters.
+/// Returns the names and types of the input values. If the only parameter is an array, the input
+/// values are its `count` elements. Otherwise they are the parameters.
 fn input_values(function: &TypedFnDef, count: usize) -> Vec<(String, &Type)> {
     if let [ParamDef { name, ty, .. }] = &function.params[..]
         && let Type::Array(element, _) | Type::ArrayConst(element, _) = ty
@@ -93,16 +94,19 @@ fn fault(problem: String) -> LanguageError {
     LanguageError::Fault(problem)
 }
 
-/// Collects the gates that outputs depend on, in depth-first order from the outputs.
+/// The state of a conversion. It collects the gates on which outputs depend, in depth-first order
+/// from the outputs.
 ///
-/// The two parties compare their circuits gate by gate, so the order must be deterministic. The
-/// order of the compiler is not, because it iterates over hash tables.
+/// The order of gates must be deterministic, because the two parties compare digests that depend on
+/// it. The compiler's order is not deterministic, because the compiler iterates over hash tables.
 struct Conversion<'a> {
     source: &'a Source,
     input_bits: usize,
-    /// The number of the compiler's wire with the constant 0. The next wire has the constant 1.
+    /// The number of the wire with the constant 0 in the compiler's circuit. The next wire has the
+    /// constant 1.
     zero: usize,
-    /// For each wire of the compiler's circuit, the wire of the converted circuit.
+    /// For each wire of the compiler's circuit, the wire of the converted circuit, or
+    /// [`UNCONVERTED`].
     wires: Vec<Wire>,
     gates: Vec<Gate>,
 }
@@ -127,8 +131,8 @@ impl<'a> Conversion<'a> {
         }
     }
 
-    /// Returns the converted wire of the compiler's wire `wanted`. Adds the gates that it depends
-    /// on first.
+    /// Returns the wire of the converted circuit for wire `wanted` of the compiler's circuit. If
+    /// the wire is not converted yet, adds its gate and all gates on which it depends.
     fn wire(&mut self, wanted: usize) -> Result<Wire, LanguageError> {
         let mut stack = vec![wanted];
         while let Some(&wire) = stack.last() {
@@ -153,14 +157,14 @@ impl<'a> Conversion<'a> {
         Ok(self.wires[wanted])
     }
 
-    /// Returns the operation and the operands of a wire in the compiler's circuit. Operands have
-    /// lower numbers than the wire.
+    /// Returns the operation and the operands of the gate whose output is `wire` in the compiler's
+    /// circuit. Returns an error unless the operands have smaller numbers than `wire`.
     fn gate(&self, wire: usize) -> Result<(Op, [Option<usize>; 2]), LanguageError> {
         let gate = wire.checked_sub(self.input_bits);
         let gate = gate.and_then(|gate| self.source.gates.get(gate));
         let (op, operands) = match gate {
-            // The compiler computes constants from an input bit, which a function without inputs
-            // lacks.
+            // The compiler derives the two constants from an input bit, even if the function has no
+            // inputs. They are replaced by constant gates.
             Some(_) if wire == self.zero => (Op::Zero, [None, None]),
             Some(_) if wire == self.zero + 1 => (Op::One, [None, None]),
             Some(&SourceGate::Xor(a, b)) => (Op::Xor, [Some(a), Some(b)]),

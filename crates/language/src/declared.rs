@@ -1,4 +1,5 @@
-//! The declaration order of struct fields, which the compiler loses by sorting them by name.
+//! Finds the declaration order of struct fields in a source. The compiler sorts the fields by name
+//! and does not keep the declaration order.
 
 use std::collections::HashMap;
 
@@ -7,8 +8,8 @@ use garble_lang::{
     token::{Token, TokenEnum},
 };
 
-/// Returns the names of each struct's fields in declaration order. Structs with syntax errors may
-/// be missing.
+/// Returns the field names of each struct in declaration order, by the name of the struct. Structs
+/// with syntax errors may be missing.
 pub(crate) fn fields(source: &str) -> HashMap<String, Vec<String>> {
     let mut structs = HashMap::new();
     let Ok(tokens) = scan(source) else {
@@ -24,7 +25,7 @@ pub(crate) fn fields(source: &str) -> HashMap<String, Vec<String>> {
         };
         let mut fields = Vec::new();
         while let Some(token) = tokens.next_if(|token| **token != TokenEnum::RightBrace) {
-            // A colon always follows a field name: types contain none.
+            // An identifier before a colon is a field name, because types contain no colons.
             if let (TokenEnum::Identifier(field), Some(TokenEnum::Colon)) = (token, tokens.peek()) {
                 fields.push(field.clone());
             }

@@ -1,4 +1,4 @@
-//! Compilation errors, with their place in the source.
+//! Compilation errors, with their position in the source.
 
 use std::io;
 
@@ -11,26 +11,27 @@ use transpute_circuit::CircuitError;
 
 use crate::MAX_SOURCE_BYTES;
 
-/// Maximum number of characters shown of a compiler message. Some messages contain whole types.
+/// Maximum number of characters of a compiler message in a [`LanguageError`]. Longer messages are
+/// truncated. Some contain the whole definitions of types.
 const MAX_MESSAGE_CHARS: usize = 300;
 
 /// The reason why a source cannot be compiled.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LanguageError {
-    /// The source has an error.
+    /// The compiler rejected the source because of an error in it.
     #[error("{line}:{column}: {problem}{}", more(*others))]
     Source {
-        /// Line number, from 1.
+        /// The line of the first error, counted from 1.
         line: usize,
-        /// Column, in characters from 1.
+        /// The column of the first error, counted in characters from 1.
         column: usize,
-        /// The error at that place, in one line.
+        /// The compiler's message about the first error, on one line.
         problem: String,
-        /// The number of further errors.
+        /// The number of errors after the first one.
         others: usize,
     },
-    /// The source is too long.
+    /// The source is longer than [`MAX_SOURCE_BYTES`].
     #[error("a source has at most {MAX_SOURCE_BYTES} bytes, not {found}")]
     TooLong {
         /// The length of the source in bytes.
@@ -39,35 +40,35 @@ pub enum LanguageError {
     /// A type contains itself.
     #[error("type {name} contains itself")]
     Recursive {
-        /// The type.
+        /// The name of the type.
         name: String,
     },
-    /// A parameter or the result is too wide.
+    /// The type of a parameter or of the result has too many bits.
     #[error("a value of type {ty} has more than {limit} bits")]
     TooWide {
-        /// The type.
+        /// The type that has too many bits.
         ty: String,
         /// The maximum number of bits of a value.
         limit: usize,
     },
-    /// No function has the given name.
+    /// The source has no function of the requested name.
     #[error("there is no function {name:?}; there are {}", known.join(", "))]
     Function {
-        /// The name given.
+        /// The requested name.
         name: String,
-        /// The names of all functions.
+        /// The names of all functions in the source.
         known: Vec<String>,
     },
-    /// A constant cannot be set.
+    /// A constant in [`CompileOptions::constants`](crate::CompileOptions::constants) cannot be set.
     #[error("constant {constant}: {problem}")]
     Constant {
-        /// The constant, as `PARTY::NAME`.
+        /// The name of the constant, as the caller passed it. It should be `PARTY::NAME`.
         constant: String,
-        /// The reason why it cannot be set.
+        /// The reason why the constant cannot be set.
         problem: String,
     },
-    /// The compiler panicked or returned an invalid result. This is a bug of the compiler, whatever
-    /// the source is.
+    /// The compiler panicked or returned an invalid result. This is a bug of the compiler, even if
+    /// the source is invalid.
     #[error("the compiler of the language failed: {0}")]
     Fault(String),
     /// The converted circuit is invalid.
@@ -87,7 +88,7 @@ fn more(others: usize) -> String {
 }
 
 impl LanguageError {
-    /// Converts the errors of the compiler, and keeps the message of the first one.
+    /// Converts the errors of the compiler to one error, which has the message of the first one.
     pub(crate) fn of(error: impl Into<Error>) -> Self {
         match error.into() {
             Error::CompileTimeError(error) => Self::first_of(places(error)),
@@ -105,8 +106,8 @@ impl LanguageError {
     }
 
     fn first_of(mut mistakes: Vec<(Option<MetaInfo>, String)>) -> Self {
-        // Errors without a place come last. The sort is stable, so the first error at a place stays
-        // first.
+        // Errors without a position come last. The sort is stable, so errors at one position keep
+        // their order.
         mistakes.sort_by_key(|(place, _)| place.map_or((usize::MAX, 0), |place| place.start));
         let others = mistakes.len().saturating_sub(1);
         let Some((place, problem)) = mistakes.into_iter().next() else {
@@ -147,7 +148,7 @@ fn places(error: CompileTimeError) -> Vec<(Option<MetaInfo>, String)> {
     }
 }
 
-/// Joins a message to one line of limited length.
+/// Joins the lines of a message, and truncates it to [`MAX_MESSAGE_CHARS`] characters.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     let line = words.join(" ");

@@ -1,4 +1,5 @@
-//! The bit layout of values, in the order of the language and in the order of circuits.
+//! The widths and bit orders of types. The compiler's circuits and the converted circuits have
+//! different bit orders (see the crate's documentation).
 
 use std::collections::HashMap;
 
@@ -10,17 +11,18 @@ use garble_lang::{
 
 use crate::LanguageError;
 
-/// Maximum number of bits of a value: the default limit on all input bits of a circuit file.
+/// Maximum number of bits of a value. It equals the default limit of `transpute_circuit` on the
+/// number of input bits of a circuit file.
 const MAX_VALUE_BITS: usize = 1 << 24;
 
 /// Computes the widths and bit orders of types.
 pub(crate) struct Layout<'a> {
     program: &'a TypedProgram,
-    /// The array lengths that constants define.
+    /// The values of the constants that are array lengths, by name.
     sizes: &'a HashMap<String, usize>,
-    /// The struct fields in declaration order; the program has them sorted by name.
+    /// For each struct, its field names in declaration order. `program` has them sorted by name.
     declared: &'a HashMap<String, Vec<String>>,
-    /// Widths of structs and enums; `None` while a width is being computed.
+    /// For each struct and enum, its width in bits, or `None` while the width is being computed.
     known: HashMap<String, Option<usize>>,
 }
 
@@ -38,7 +40,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Returns the number of bits of a value.
+    /// Returns the number of bits of a value of type `ty`.
     pub(crate) fn width(&mut self, ty: &Type) -> Result<usize, LanguageError> {
         let width = match ty {
             Type::Bool | Type::Unsigned(_) | Type::Signed(_) => number_width(ty),
@@ -90,7 +92,7 @@ impl<'a> Layout<'a> {
         Ok(width)
     }
 
-    /// Returns the number of bits of the fields of the largest variant.
+    /// Returns the number of bits of all fields of the variant that has the most.
     fn fields_width(&mut self, definition: &EnumDef) -> Result<usize, LanguageError> {
         (definition.variants.iter()).try_fold(0, |max: usize, variant| {
             Ok(match variant {
@@ -100,9 +102,9 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Rejects types that contain themselves, and parameters and results that are too wide, since
-    /// the compiler would take very long or not terminate. Types whose widths depend on constants
-    /// pass.
+    /// Rejects structs and enums that contain themselves, and types in `values` that are too wide.
+    /// With these, the compiler would take very long or not terminate. A type whose width depends
+    /// on an unknown constant is accepted.
     pub(crate) fn check_types<'t>(
         &mut self,
         values: impl IntoIterator<Item = &'t Type>,
@@ -111,11 +113,12 @@ impl<'a> Layout<'a> {
         let structs = program.struct_defs.keys().cloned().map(Type::Struct);
         let enums = program.enum_defs.keys().cloned().map(Type::Enum);
         for ty in structs.chain(enums) {
-            // A type that no value uses may have any width.
+            // The width is not limited here, because there may be no value of this type.
             if let Err(error @ LanguageError::Recursive { .. }) = self.width(&ty) {
                 return Err(error);
             }
-            // Remove types whose computation failed, which are not recursive.
+            // If the computation of a width failed, the entries of types that are not recursive are
+            // still `None`.
             self.known.retain(|_, width| width.is_some());
         }
         for ty in values {
@@ -126,15 +129,16 @@ impl<'a> Layout<'a> {
         Ok(())
     }
 
-    /// Returns the bit order of a value in the circuit: for each of its bits, the index of the same
-    /// bit in the order of the language.
+    /// Returns the bit order of a type: for each bit of a value in the converted circuit, the index
+    /// of the same bit in the compiler's circuit.
     pub(crate) fn order(&mut self, ty: &Type) -> Result<Vec<usize>, LanguageError> {
         let mut order = Vec::with_capacity(self.width(ty)?);
         self.append(ty, 0, &mut order)?;
         Ok(order)
     }
 
-    /// Appends the bit order of a value that starts at bit `start` in the language.
+    /// Appends the bit order of a part of a value, which has type `ty` and starts at bit `start` of
+    /// the value in the compiler's circuit.
     fn append(
         &mut self,
         ty: &Type,
@@ -151,7 +155,7 @@ impl<'a> Layout<'a> {
                 if all > 0 {
                     self.append(element, start, order)?;
                 }
-                // All elements have the same bit order.
+                // All elements have the same bit order, so those after the first are copies of it.
                 for bit in first + width..first + all {
                     order.push(order[bit - width] + width);
                 }
@@ -185,8 +189,8 @@ impl<'a> Layout<'a> {
         let program = self.program;
         let definition = program.struct_defs.get(name).ok_or_else(|| no_bits(ty))?;
         let declared = self.declared.get(name).map_or(&[][..], Vec::as_slice);
-        // For each field in the compiler's sorted order, `sorted` has the index in declaration
-        // order. Both sorts are stable.
+        // For each field in the order of the compiler, which sorts fields by name, `sorted` has the
+        // index in declaration order. Both sorts are stable.
         let mut sorted: Vec<usize> = (0..declared.len()).collect();
         sorted.sort_by_key(|&index| &declared[index]);
         let names = sorted.iter().map(|&index| &declared[index]);
@@ -219,7 +223,7 @@ fn number_width(ty: &Type) -> usize {
     }
 }
 
-/// Returns the number of bits of the variant's index.
+/// Returns the number of bits that an enum uses for the index of its variant.
 fn tag_width(definition: &EnumDef) -> usize {
     let max_index = definition.variants.len().saturating_sub(1);
     (usize::BITS - max_index.leading_zeros()) as usize

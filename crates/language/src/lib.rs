@@ -1,8 +1,8 @@
 //! Compiles functions in a small Rust-like language to circuits.
 //!
 //! The language is [Garble](https://sine-fdn.github.io/garble-lang), and its compiler is the crate
-//! `garble_lang`. This crate converts the compiler's circuits: every parameter of the function is
-//! an input value, and the result is output value 0.
+//! `garble_lang`. This crate calls the compiler and converts its circuits to [`Circuit`]s. Every
+//! parameter of the function is an input value, and the result is output value 0.
 //!
 //! ```
 //! use transpute_circuit::Bits;
@@ -17,13 +17,13 @@
 //! ```
 //!
 //! # Bit order
-//! The first wire of a number is its least significant bit, which is the reverse of the order in
-//! the language. Elements of arrays and tuples and fields of structs follow each other in order. A
-//! `bool` has one bit and a `usize` has 32.
+//! The first wire of a number is its least significant bit. This is the reverse of the bit order in
+//! the compiler's circuits. Arrays and tuples are the concatenation of their elements, and structs
+//! that of their fields in declaration order. A `bool` has one bit and a `usize` has 32.
 //!
-//! An enum starts with the index of its variant, in the fewest bits. The fields of the variant
-//! follow in the order of the language, most significant bit first, because their positions depend
-//! on the variant.
+//! An enum starts with the index of its variant, in the fewest bits that can hold all indices. The
+//! fields of the variant follow in the bit order of the compiler's circuits, most significant bit
+//! first. They are not reordered, because their positions depend on the variant.
 //!
 //! A function whose only parameter is an array has one input value per element.
 //!
@@ -31,14 +31,16 @@
 //! A program of the language panics on overflow, division by zero, and an index out of bounds. A
 //! circuit cannot stop: it continues with a meaningless result and sets a panic flag, which is an
 //! output value after the result ([`Panics::Output`]). The flag is missing if the compiler can rule
-//! out panics. The place of the panic is not an output.
+//! out panics. The source position of the panic is not an output.
 //!
 //! # Untrusted sources
-//! The compiler is a third-party crate. It panics on some sources, which is an error here
-//! ([`LanguageError::Fault`]). It recurses as deeply as a source is nested, so it runs with a large
-//! stack, and the length and the nesting of sources are limited. Its memory and time are not
-//! limited: a loop over an array of billions of elements is a short source. Compile untrusted
-//! sources in a process with resource limits, as the `transpute` command does.
+//! The compiler is a third-party crate. It panics on some sources. [`compile`] catches the panic
+//! and returns [`LanguageError::Fault`]. The compiler recurses once per nested level of a source.
+//! Therefore it runs with a large stack, and the length and the nesting of sources are limited.
+//!
+//! The compiler's memory and time are not limited: even a short source can loop over an array of
+//! billions of elements. Compile untrusted sources in a process with resource limits, as the
+//! `transpute` command does.
 
 #![forbid(unsafe_code)]
 
@@ -56,21 +58,23 @@ use transpute_circuit::Circuit;
 pub use error::LanguageError;
 use layout::Layout;
 
-/// Maximum length of a source, in bytes. It also bounds the nesting of expressions.
+/// Maximum length of a source, in bytes. It also limits how deeply expressions can be nested, and
+/// with that the compiler's use of stack.
 pub const MAX_SOURCE_BYTES: usize = 64 << 10;
 
 /// Stack size of the compiler's thread, in bytes. The compiler uses a few kilobytes of stack for
-/// each nested level of the source. The system commits only the pages that are used.
+/// each nested level of the source. The operating system provides only the pages that are used.
 const STACK_BYTES: usize = 1 << 30;
 
-/// What a circuit does if the program panics.
+/// The behaviour of a circuit for inputs with which the program would panic.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Panics {
-    /// The last output value is a panic flag of one bit, if the program can panic.
+    /// The circuit sets a panic flag of one bit, which is the last output value. The circuit has no
+    /// flag if the program cannot panic.
     #[default]
     Output,
-    /// There is no panic flag. Overflows wrap; the result of an invalid division or index is
-    /// undefined.
+    /// The circuit has no panic flag. Arithmetic overflows wrap. A division by zero or an index out
+    /// of bounds leads to an undefined result.
     Ignore,
 }
 
@@ -79,10 +83,10 @@ pub enum Panics {
 pub struct CompileOptions {
     /// The name of the function to compile.
     pub function: String,
-    /// Values of the constants that the source declares without a value: pairs of `PARTY::NAME` and
-    /// value.
+    /// The values of the constants that the source declares without a value. Each pair is the name
+    /// `PARTY::NAME` of a constant, and its value as a literal of the language.
     pub constants: Vec<(String, String)>,
-    /// What the circuit does if the program panics.
+    /// The behaviour of the circuit for inputs with which the program would panic.
     pub panics: Panics,
 }
 
@@ -99,15 +103,16 @@ impl Default for CompileOptions {
 /// A compiled function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compiled {
-    /// The function as a circuit.
+    /// The circuit that computes the function.
     pub circuit: Circuit,
-    /// A description of each input value: `name: type`.
+    /// A description of each input value, in the form `name: type`.
     pub inputs: Vec<String>,
-    /// A description of each output value: the type of the result, and `panic: bool`.
+    /// A description of each output value: the type of the result, and `panic: bool` if the circuit
+    /// has a panic flag.
     pub outputs: Vec<String>,
 }
 
-/// Compiles a function of a source.
+/// Compiles a function of the program `source` to a circuit.
 ///
 /// # Errors
 /// Returns [`LanguageError`] if the source or the options have an error, or if the compiler fails.
@@ -145,7 +150,8 @@ fn compile_here(source: &str, options: &CompileOptions) -> Result<Compiled, Lang
     convert::convert(&circuit, function, &mut layout, options.panics)
 }
 
-/// Parses the values of constants according to their types.
+/// Parses the values of constants according to the types that the program declares. The keys of the
+/// result are the party and the name.
 fn constants(
     program: &TypedProgram,
     given: &[(String, String)],

@@ -1,22 +1,23 @@
-//! Rejects sources that the compiler cannot handle: deeply nested brackets, since each level takes
-//! time and stack, and unterminated comments, on which it loops forever.
+//! Rejects two kinds of sources that the compiler cannot handle. With deeply nested brackets, it
+//! would take too much time and stack. With an unterminated comment, it would never return.
 
 use crate::LanguageError;
 
-/// The largest nesting depth of brackets, far above that of hand-written sources.
+/// The largest nesting depth of brackets in a source. Hand-written sources have a much smaller
+/// depth.
 const MAX_NESTING: usize = 200;
 
 /// Rejects a source with too deeply nested brackets or an unterminated comment.
 pub(crate) fn check(source: &str) -> Result<(), LanguageError> {
     let mut depth = 0_usize;
-    // Comments nest; the outermost one starts at this line and column.
+    // The nesting depth of comments, and the line and column at which the outermost one starts.
     let mut comments = 0_usize;
     let mut begin = (1, 1);
     for (line, text) in source.lines().enumerate() {
         let mut previous = ' ';
         for (column, character) in text.chars().enumerate() {
             let pair = (previous, character);
-            // A character belongs to one comment delimiter only.
+            // A character is part of at most one comment delimiter: `/*/` only begins a comment.
             previous = ' ';
             match pair {
                 ('/', '/') if comments == 0 => break,
@@ -47,7 +48,7 @@ pub(crate) fn check(source: &str) -> Result<(), LanguageError> {
     Ok(())
 }
 
-/// Returns an error at a line and column.
+/// Returns an error whose position is this line and column, both counted from 1.
 fn at((line, column): (usize, usize), problem: String) -> LanguageError {
     LanguageError::Source {
         line,

@@ -1,4 +1,4 @@
-//! UDP sockets with buffers for fast paths.
+//! Opens UDP sockets with kernel buffers that are large enough for fast paths.
 
 use std::{io, net::SocketAddr, sync::Once};
 

@@ -1,11 +1,12 @@
-//! Explanation of a refused connection: asks over each protocol which transport the listener uses.
+//! Explains failed connections. If the listener uses another transport than the connector, the
+//! error names the listener's transport. To learn it, the connector connects over TCP and UDP.
 
 use std::{io, time::Duration};
 
 use crate::{ConnectError, Security, TransportError};
 
-/// Replaces a "connection refused" error over TCP by one that names the listener's transport, if
-/// the listener answers over another one. Returns any other error unchanged.
+/// Replaces a "connection refused" error over TCP by an error that names the listener's transport,
+/// if the listener answers over another protocol. Otherwise returns `error` unchanged.
 pub(crate) async fn explain_refused(
     error: TransportError,
     address: &str,
@@ -22,13 +23,13 @@ pub(crate) async fn explain_refused(
     }
 }
 
-/// After this time without an answer, a connector over UDP asks over other protocols which transport
-/// the listener uses.
+/// After this time without an answer, a connector over UDP asks over other protocols which
+/// transport the listener uses.
 const ASK_AFTER: Duration = Duration::from_millis(500);
 
-/// Waits for a connection over UDP. If it takes long, or fails with an error for which `is_vague`
-/// returns `true`, asks over other protocols which transport the listener uses. Returns an error
-/// that names the listener's transport, if the listener answers over another one.
+/// Waits for a connection over UDP. If this takes longer than [`ASK_AFTER`], or fails with an error
+/// for which `is_vague` returns `true`, asks over other protocols which transport the listener
+/// uses. If the listener answers, returns an error that names its transport.
 pub(crate) async fn connect_or_explain<T>(
     connecting: impl Future<Output = Result<T, TransportError>>,
     is_vague: impl FnOnce(&TransportError) -> bool,
@@ -55,8 +56,8 @@ pub(crate) async fn connect_or_explain<T>(
 /// answers, or if the listener accepts `ours`.
 #[cfg(unix)]
 async fn ask(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
-    /// Time limit of all questions together. It suffices for a handshake on a path with a
-    /// round-trip time of several hundred milliseconds.
+    /// Time limit for all these attempts, which run concurrently. It suffices for a handshake on a
+    /// path with a round-trip time of several hundred milliseconds.
     const TIMEOUT: Duration = Duration::from_secs(1);
 
     let mut asking = tokio::task::JoinSet::new();

@@ -1,5 +1,6 @@
-//! A bounded set of concurrent handshakes of a listener. Even many unauthenticated peers must not
-//! keep the expected peer from connecting.
+//! The concurrent handshakes of a listener. Their number is limited. When it is reached, a new
+//! handshake replaces an old one, so that many unauthenticated peers cannot keep the expected peer
+//! from connecting.
 
 use std::{
     collections::VecDeque,
@@ -12,14 +13,15 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use crate::{HandshakeError, TransportError};
 
 /// Minimum age at which a full set may drop a handshake while other handshakes complete. Without
-/// it, honest peers that connect at the same time would displace each other.
+/// this minimum, honest peers that connect at the same time would abort each other's handshakes.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// If no handshake completes for this time, a full set may drop handshakes that are younger than
-/// [`GRACE`].
+/// If no handshake completes for this time, a full set may drop a handshake that is younger than
+/// [`GRACE`], because the handshakes probably belong to peers that never complete one.
 const STANDSTILL: Duration = Duration::from_millis(500);
 
-/// A bounded number of handshakes, each in its own task. Dropping the set aborts the tasks.
+/// A set of running handshakes of limited size. Each runs in its own task. Dropping the set aborts
+/// the tasks.
 pub(crate) struct Handshakes<T> {
     tasks: JoinSet<T>,
     /// Handshakes that are still running, oldest first.
@@ -74,8 +76,8 @@ impl<T: Send + 'static> Handshakes<T> {
         });
     }
 
-    /// Returns the time until which the caller should start no handshake, because the set is full
-    /// and nothing may be dropped yet. Returns `None` if a handshake may start now.
+    /// Returns the time before which the caller should start no handshake, because the set is full
+    /// and may not drop a handshake yet. Returns `None` if a handshake may start now.
     pub(crate) fn full_until(&self) -> Option<Instant> {
         if self.running.len() < self.most {
             return None;
@@ -92,7 +94,8 @@ impl<T: Send + 'static> Handshakes<T> {
     }
 
     /// Returns the index of the handshake to drop: the oldest handshake from the network with the
-    /// most handshakes in the set. So a flood from one network displaces only its own handshakes.
+    /// most handshakes in the set. So many connections from one network abort only handshakes from
+    /// that network.
     fn victim(&self) -> Option<usize> {
         let count = |source| self.running.iter().filter(|h| h.source == source).count();
         let most = self.running.iter().map(|h| count(h.source)).max();
@@ -123,7 +126,8 @@ impl<T: Send + 'static> Handshakes<T> {
     }
 }
 
-/// Limits the time of a step of a handshake with the peer at `address`.
+/// Runs one step of a handshake with the peer at `address`. Returns [`HandshakeError::Timeout`] if
+/// the step takes longer than `after`.
 pub(crate) async fn limit<F: Future>(
     after: Duration,
     waiting_for: &'static str,

@@ -61,8 +61,8 @@ pub struct LinkInfo {
     pub local_address: String,
     /// The peer's address.
     pub peer_address: String,
-    /// The pinned key that the peer proved to hold. `None` if the peer is not authenticated, that
-    /// is in plaintext or without pins.
+    /// The fingerprint of the pinned key that the peer proved to hold. `None` if the peer is not
+    /// authenticated, because the link uses plaintext or TLS without pinned keys.
     pub peer_fingerprint: Option<Fingerprint>,
     /// True if the link is encrypted. The peer is authenticated only if
     /// [`peer_fingerprint`](Self::peer_fingerprint) is `Some`.
@@ -79,14 +79,14 @@ pub struct LinkTimings {
     /// Time from the start of name resolution until the connection is open. Zero on the listening
     /// side.
     pub connect: Duration,
-    /// Time from the open connection until the handshake is complete. Nearly zero for a connector
-    /// in plaintext, which does not wait for the peer.
+    /// Time from the start to the end of the TLS or plaintext handshake. It is nearly zero for a
+    /// connector in plaintext, because a connector does not wait for the peer's preamble.
     pub handshake: Duration,
 }
 
 impl Link {
-    /// Makes a link from a reader and a writer. For implementors of
-    /// [`Transport`](crate::Transport).
+    /// Makes a link from a reader and a writer. Only implementors of
+    /// [`Transport`](crate::Transport) need this function.
     ///
     /// The halves must fulfil the contract of [`Link`]. The link counts the bytes that pass through
     /// them. `probe` provides the transport's measurements of the path for [`stats`](Self::stats).
@@ -123,7 +123,7 @@ impl Link {
         &mut self.reader
     }
 
-    /// Puts bytes back in front of the stream. The next reads return them first.
+    /// Returns a link whose next reads return `bytes` before any further bytes from the peer.
     #[must_use]
     pub fn unread(self, bytes: Vec<u8>) -> Self {
         Self {
@@ -139,8 +139,8 @@ impl Link {
     }
 }
 
-/// The parts of a future link. Bytes that pass before the conversion to a [`Link`] do not appear in
-/// its statistics.
+/// The parts from which a [`Link`] can be made later. The statistics of this link do not count the
+/// bytes that pass before the conversion.
 pub(crate) struct LinkHalves<R, W> {
     pub(crate) reader: R,
     pub(crate) writer: W,

@@ -6,13 +6,13 @@ use async_trait::async_trait;
 
 use crate::{Link, Listener, TransportError, link::LinkHalves};
 
-/// A listening port whose connections become values of the type `T`, such as links.
+/// A listening port that converts its connections to values of the type `T`, such as links.
 #[async_trait]
 pub(crate) trait PortListener<T>: Send {
     /// Returns the address at which another party on this machine can connect.
     fn local_address(&self) -> String;
 
-    /// Waits for the next value. Cancel-safe.
+    /// Waits for the value of the next connection. Cancel-safe.
     async fn next(&mut self) -> Result<T, TransportError>;
 }
 
@@ -45,10 +45,10 @@ pub(crate) trait AuthenticatedHandler<R, W>: Clone + Send + 'static {
     /// The type of the result, such as a link.
     type Handled: Send + 'static;
 
-    /// Returns the name of the transport in the description of a link.
+    /// Returns the transport's name for [`LinkInfo::transport`](crate::LinkInfo::transport).
     fn transport(&self) -> &'static str;
 
-    /// Returns the transports that a peer may name by ALPN.
+    /// Returns the ALPN names that the listener accepts.
     fn accepted_transports(&self) -> [&'static str; 2];
 
     /// Handles a connection. Returns `None` if the listener should ignore the connection and

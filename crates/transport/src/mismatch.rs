@@ -9,8 +9,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::{HandshakeError, TransportError};
 
-/// Sends `ours` and reads the peer's description. Returns [`HandshakeError::NoCommonTransport`]
-/// with both, or the error of the exchange.
+/// Sends `ours`, the description of this side's transports, and reads the peer's description.
+/// Returns [`HandshakeError::NoCommonTransport`] with both descriptions, or the error of the
+/// exchange.
 pub(crate) async fn tell(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     ours: &str,
@@ -36,7 +37,7 @@ async fn exchange(
         stream.flush().await?;
         text.truncate(stream.read_u8().await?.into());
         stream.read_exact(&mut text).await?;
-        // Ignored, because the peer may have closed the connection already.
+        // Ignore an error of the shutdown, because the peer may have closed the connection already.
         let _ = stream.shutdown().await;
         Ok(())
     };

@@ -107,8 +107,8 @@ pub(crate) async fn read(reader: &mut (impl AsyncRead + Unpin)) -> Result<(), Tr
     Ok(())
 }
 
-/// Makes the halves of a connection whose peer must send its preamble within `after` from now.
-/// `address` is for error messages.
+/// Makes the halves of a connection whose peer must send its preamble within `after` from now. A
+/// timeout error contains `address`.
 pub(crate) fn checked<R, W>(
     reader: R,
     writer: W,
@@ -124,7 +124,7 @@ pub(crate) fn checked<R, W>(
     halves(reader, writer, state)
 }
 
-/// Makes the halves of a connection whose peer has sent its preamble already.
+/// Makes the halves of a connection whose preamble was read and checked before.
 pub(crate) fn unchecked<R, W>(reader: R, writer: W) -> (CheckedReader<R>, CheckedWriter<W, R>) {
     halves(reader, writer, State::Checked)
 }
@@ -147,15 +147,16 @@ pub(crate) struct CheckedReader<R> {
     incoming: Arc<Mutex<Incoming<R>>>,
 }
 
-/// The writing half. It checks the preamble at shutdown if it was not read before. If the
-/// connection were closed with the preamble unread, the system would reset it and discard unsent
-/// data.
+/// The writing half. At shutdown, it reads and checks the preamble unless the reading half has done
+/// so. If a connection is closed while received bytes are unread, the kernel resets it and discards
+/// unsent data.
 pub(crate) struct CheckedWriter<W, R> {
     inner: W,
     incoming: Arc<Mutex<Incoming<R>>>,
 }
 
-/// The incoming bytes. Whichever half needs the preamble first checks it.
+/// The receiving direction, which both halves share. The half that needs the preamble first reads
+/// and checks it.
 struct Incoming<R> {
     inner: R,
     state: State,
@@ -178,8 +179,8 @@ struct Limit {
     address: String,
 }
 
-/// The wakers of the tasks of both halves. Both may wait for the preamble, but the connection
-/// stores only one waker.
+/// The wakers of the tasks of both halves, indexed by [`Half`]. Both tasks may wait for the
+/// preamble, but the connection stores only one waker. So it stores this one, which wakes both.
 #[derive(Default)]
 struct Wakers(Mutex<[Option<Waker>; 2]>);
 
@@ -209,8 +210,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<R: AsyncRead + Unpin> Incoming<R> {
-    /// Waits for the preamble on behalf of `half`. A failure is returned once. Later calls return
-    /// [`StreamError::Closed`].
+    /// Waits for the preamble on behalf of `half`. Only the first failing call returns the reason.
+    /// Later calls return [`StreamError::Closed`].
     fn poll_check(&mut self, cx: &Context<'_>, half: Half) -> Poll<Result<(), TransportError>> {
         match self.state {
             State::Checked => return Poll::Ready(Ok(())),
@@ -307,7 +308,8 @@ impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> AsyncWrite for CheckedWriter<W
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Shut down before the check, so that the two sides do not wait for each other.
+        // Shut down before the check, because a peer that waits for the end of this direction might
+        // otherwise wait for this side while this side waits for the preamble.
         ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
         (lock(&self.incoming).poll_check(cx, Half::Writer)).map_err(TransportError::into_io)
     }
@@ -348,7 +350,7 @@ mod tests {
     #[tokio::test]
     async fn the_first_byte_comes_after_the_check() {
         let stream = [&PREAMBLE[..], b"payload"].concat();
-        // In pieces of every size, so that the preamble is split at every position.
+        // Send pieces of every size, so that the preamble is split at every position.
         for size in 1..stream.len() {
             let (mut tx, rx) = tokio::io::duplex(size);
             let (mut reader, _writer) = waiting(rx, tokio::io::sink());
@@ -403,7 +405,7 @@ mod tests {
             writer.write_all(b"all").await?;
             writer.shutdown().await
         });
-        // The end does not wait for the preamble.
+        // `shutdown` sends the end of the stream before it waits for the peer's preamble.
         let mut got = Vec::new();
         peer.read_to_end(&mut got).await.unwrap();
         assert_eq!(got, b"all");
@@ -412,7 +414,7 @@ mod tests {
         shutdown.await.unwrap().unwrap();
     }
 
-    /// Both halves are woken, whichever waited last.
+    /// The arrival of the preamble wakes both halves, whichever half was polled last.
     #[tokio::test]
     async fn both_halves_may_wait_for_the_preamble() {
         for reader_first in [true, false] {
@@ -445,7 +447,7 @@ mod tests {
         let mut buf = [0; 1];
         let (read, shut) = tokio::join!(reader.read(&mut buf), writer.shutdown());
         let errors = [read.unwrap_err(), shut.unwrap_err()].map(TransportError::from_io);
-        // The half that is polled first reports it.
+        // The half that is polled first reports the error.
         assert!(
             matches!(
                 errors,

@@ -1,5 +1,5 @@
-//! Profiles of transports: the properties from which run times are predicted and a transport is
-//! chosen. Pure data, without sockets and clocks.
+//! Profiles of transports. A profile contains the properties from which `auto` predicts run times
+//! and chooses a transport. This module uses no sockets and no clocks.
 
 use transpute_units::Bandwidth;
 
@@ -28,8 +28,8 @@ const INITIAL_WINDOW: u32 = 10 * 1448;
 pub struct Profile {
     /// Number of round trips from the connector's first packet until its link exists. Default: 2.
     pub setup_round_trips: u8,
-    /// True if the transport uses UDP. Firewalls may block UDP. The window of such a transport does
-    /// not depend on the kernel's TCP buffers. Default: false.
+    /// True if the transport uses UDP, which firewalls may block. The kernel's TCP buffers do not
+    /// limit the window of such a transport. Default: false.
     pub needs_udp: bool,
     /// The method by which the transport determines its sending rate. Default:
     /// [`Throughput::Window`].
@@ -39,7 +39,7 @@ pub struct Profile {
     /// Number of bytes that the transport sends before the first acknowledgement. Default: ten
     /// segments on each connection (RFC 6928).
     pub first_flight: FirstFlight,
-    /// Number of bytes that the set-up sends in each direction to measure the path. Default: 0.
+    /// Number of bytes that each side sends during the set-up to measure the path. Default: 0.
     pub probe_bytes: u32,
     /// True if the transport recovers or retransmits lost packets. Otherwise its links fail at the
     /// first loss, and `auto` does not use it. Default: true.
@@ -59,8 +59,8 @@ pub enum Throughput {
     /// Model-based congestion control such as BBR. The rate doubles each round trip at the start,
     /// and losses have little effect.
     Model,
-    /// The transport sends at the rate that the set-up has measured, from the first packet on, and
-    /// repairs losses.
+    /// The set-up measures the path's rate. The transport sends at this rate from the first packet
+    /// on, and repairs losses.
     MeasuredRate,
     /// The kernel's TCP with this congestion control, or with the system's default for `None`.
     Kernel(Option<CongestionControl>),
@@ -75,9 +75,9 @@ pub enum FirstFlight {
     /// The number of bytes that `rate` carries in one round trip, at least ten segments and at most
     /// `max`.
     AtRate {
-        /// The assumed rate.
+        /// The rate that the transport assumes before it has measured the path.
         rate: Bandwidth,
-        /// Maximum number of bytes.
+        /// Maximum number of bytes before the first acknowledgement.
         max: u64,
     },
     /// No limit, because the transport knows the path's rate before its first data packet.
@@ -117,7 +117,8 @@ impl Profile {
 
 impl Throughput {
     /// Replaces [`Kernel`](Self::Kernel) by the method of its congestion control. `default_control`
-    /// is the default of the system, and `None` is taken as `cubic`.
+    /// is the name of the system's default congestion control. If it is unknown (`None`), `cubic`
+    /// is assumed. Returns other values unchanged.
     #[must_use]
     pub fn resolve(self, default_control: Option<&str>) -> Self {
         let Self::Kernel(control) = self else {

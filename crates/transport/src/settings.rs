@@ -1,4 +1,4 @@
-//! Settings after a transport's name: `tcp-striped:n=4,cc=bbr`.
+//! Parses the settings that may follow a transport's name, as in `tcp-striped:n=4,cc=bbr`.
 
 use transpute_units::Bandwidth;
 
@@ -12,7 +12,7 @@ const MAX_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e12);
 /// The format is `name:key=value,key=value`. A `+` may replace each comma, so that a comma can
 /// separate transports in a list. A transport [takes](Self::take) its settings in
 /// [`Transport::configure`](crate::Transport::configure). The [`Registry`](crate::Registry) rejects
-/// the remaining ones.
+/// settings that the transport did not take.
 ///
 /// By convention, `rate` is a known rate of the path in bits per second, and `cc` the name of a
 /// congestion control.
@@ -78,8 +78,8 @@ impl Settings {
     /// Checks that every setting was taken.
     ///
     /// # Errors
-    /// Returns [`RegistryError::UnknownSetting`] for a remaining setting. It lists the keys that
-    /// the transport supports.
+    /// Returns [`RegistryError::UnknownSetting`] if a setting was not taken. The error lists the
+    /// keys that the transport supports.
     pub(crate) fn finish(self) -> Result<(), TransportError> {
         match self.left.into_iter().next() {
             None => Ok(()),

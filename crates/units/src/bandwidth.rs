@@ -2,9 +2,10 @@
 
 use std::{cmp::Ordering, fmt, ops::Mul, time::Duration};
 
-/// A number of bits per second: the rate of a path, a link or a sender.
+/// A data rate in bits per second, of a path, a link or a sender.
 ///
-/// It is finite and not negative. An invalid number (negative, infinite or NaN) counts as zero.
+/// It is finite and not negative. The constructors replace an invalid number (negative, infinite or
+/// NaN) by zero.
 ///
 /// ```
 /// use transpute_units::Bandwidth;
@@ -20,11 +21,12 @@ pub struct Bandwidth {
 }
 
 impl Bandwidth {
-    /// Assumed rate of a path beyond one host, for planning oblivious transfers and choosing a
-    /// garbling scheme: 100 Mbit/s. The choice of the scheme is the same up to 8 Gbit/s.
+    /// The rate that is assumed for a path between two hosts if the true rate is unknown: 100
+    /// Mbit/s. The choices of the garbling scheme and of the kind of oblivious transfers depend on
+    /// the rate. Any rate from 100 Mbit/s to 8 Gbit/s leads to the same choice of the scheme.
     pub const ASSUMED: Self = Self::from_megabits_per_second(100.0);
 
-    /// Returns a rate, given in bits per second.
+    /// Returns the rate of `rate` bits per second.
     #[must_use]
     pub const fn from_bits_per_second(rate: f64) -> Self {
         Self {
@@ -37,13 +39,13 @@ impl Bandwidth {
         }
     }
 
-    /// Returns a rate, given in bytes per second.
+    /// Returns the rate of `rate` bytes per second.
     #[must_use]
     pub const fn from_bytes_per_second(rate: f64) -> Self {
         Self::from_bits_per_second(rate * 8.0)
     }
 
-    /// Returns a rate, given in megabits per second.
+    /// Returns the rate of `rate` megabits (10^6 bits) per second.
     #[must_use]
     pub const fn from_megabits_per_second(rate: f64) -> Self {
         Self::from_bits_per_second(rate * 1e6)
@@ -52,7 +54,7 @@ impl Bandwidth {
     /// Returns the average rate of a transfer of `bytes` in `time`, or zero if `time` is zero.
     #[must_use]
     pub fn of_transfer(bytes: u64, time: Duration) -> Self {
-        // A division by zero is infinite, which `from_bytes_per_second` replaces by zero.
+        // For a `time` of zero, the quotient is infinite or NaN, which becomes zero.
         Self::from_bytes_per_second(bytes as f64 / time.as_secs_f64())
     }
 
@@ -68,14 +70,14 @@ impl Bandwidth {
         self.bits_per_second / 8.0
     }
 
-    /// Returns the rate in megabits per second.
+    /// Returns the rate in megabits (10^6 bits) per second.
     #[must_use]
     pub const fn megabits_per_second(self) -> f64 {
         self.bits_per_second / 1e6
     }
 
-    /// Returns the seconds that sending `bytes` takes. At a rate of zero, this is infinite, or 0 if
-    /// `bytes` is 0.
+    /// Returns the number of seconds that a transfer of `bytes` takes at this rate. At a rate of
+    /// zero, this is infinite, or 0 if `bytes` is 0.
     #[must_use]
     pub fn seconds_to_send(self, bytes: f64) -> f64 {
         match bytes > 0.0 {
@@ -84,14 +86,15 @@ impl Bandwidth {
         }
     }
 
-    /// Returns the time that sending `bytes` takes, at most [`Duration::MAX`].
+    /// Returns the time that a transfer of `bytes` takes at this rate, or [`Duration::MAX`] if it
+    /// takes longer.
     #[must_use]
     pub fn time_to_send(self, bytes: u64) -> Duration {
         Duration::try_from_secs_f64(self.seconds_to_send(bytes as f64)).unwrap_or(Duration::MAX)
     }
 
-    /// Returns the number of bytes sent in `time`. If `time` is the round-trip time, this is the
-    /// bandwidth-delay product.
+    /// Returns the number of bytes that are transferred in `time` at this rate. If `time` is the
+    /// round-trip time, this is the bandwidth-delay product.
     #[must_use]
     pub fn bytes_in(self, time: Duration) -> f64 {
         self.bytes_per_second() * time.as_secs_f64()
@@ -118,7 +121,7 @@ impl Ord for Bandwidth {
     }
 }
 
-/// Scales a rate by a factor.
+/// Multiplies a rate by a factor.
 impl Mul<f64> for Bandwidth {
     type Output = Self;
 
@@ -127,7 +130,8 @@ impl Mul<f64> for Bandwidth {
     }
 }
 
-/// Formats the rate in Mbit/s, with the precision of the format string, or else with all decimals.
+/// Formats the rate in Mbit/s. The precision of the format string is the number of decimals.
+/// Without a precision, all decimals are written.
 impl fmt::Display for Bandwidth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let megabits = self.megabits_per_second();

@@ -1,14 +1,14 @@
-//! Counted losses, and their confidence intervals.
+//! Counts of lost packets, and confidence intervals of the loss probability.
 
-/// The quantile of the standard normal distribution for intervals of 95 %.
+/// The 97.5 % quantile of the standard normal distribution, for two-sided intervals of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// A later loss rate is worse if it is at least this many times the earlier one and the difference
-/// exceeds statistical noise. The requirement says "doubles".
+/// The smallest quotient of a later and an earlier loss fraction at which the later one counts as
+/// worse. The value is a requirement of the project: a path is worse if its loss doubles.
 const WORSE_LOSS: f64 = 2.0;
 
-/// Number of standard deviations above which an increase of the loss is significant. On an
-/// unchanged path, 1 of 740 comparisons exceeds it by chance, in the normal approximation.
+/// Number of standard deviations above which an increase of the loss fraction is significant. In
+/// the normal approximation, 1 of 740 comparisons on an unchanged path exceeds it by chance.
 const NOISE_DEVIATIONS: f64 = 3.0;
 
 /// A count of the packets sent and lost in one direction of a path.
@@ -19,10 +19,12 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Assumed number of sent packets if a loss probability is known exactly.
+    /// The number of sent packets in the result of [`known`](Self::known). It is so large that the
+    /// confidence interval is negligibly narrow.
     const KNOWN: u64 = 1_000_000_000;
 
-    /// Creates the loss from counts of packets. Returns `None` if `lost` exceeds `sent`.
+    /// Creates a count from the numbers of lost and sent packets. Returns `None` if `lost` exceeds
+    /// `sent`.
     #[must_use]
     pub fn new(lost: u64, sent: u64) -> Option<Self> {
         (lost <= sent).then_some(Self { lost, sent })
@@ -33,7 +35,7 @@ impl Loss {
     #[must_use]
     pub fn known(probability: f64) -> Option<Self> {
         (0.0..=1.0).contains(&probability).then(|| Self {
-            // The product is at most `KNOWN`.
+            // The product is at most `KNOWN`, so the conversion does not overflow.
             lost: (probability * Self::KNOWN as f64).round() as u64,
             sent: Self::KNOWN,
         })
@@ -51,7 +53,7 @@ impl Loss {
         self.sent
     }
 
-    /// Returns the fraction of lost packets; 0 if none were sent.
+    /// Returns the number of lost packets divided by that of sent packets, or 0 if none were sent.
     #[must_use]
     pub fn fraction(self) -> f64 {
         match self.sent {
@@ -60,9 +62,9 @@ impl Loss {
         }
     }
 
-    /// Returns whether this loss is worse than `before`: at least `WORSE_LOSS` times as high, and
-    /// the difference is statistically significant by the two-proportion z-test with the pooled
-    /// proportion.
+    /// Returns whether this loss is worse than `before`. It is worse if its fraction is at least
+    /// twice as high, and if the difference is statistically significant (3 standard deviations in
+    /// the two-proportion z-test with the pooled proportion).
     #[must_use]
     pub fn is_worse_than(self, before: Self) -> bool {
         let (now, then) = (self.fraction(), before.fraction());
@@ -75,11 +77,12 @@ impl Loss {
         now - then > NOISE_DEVIATIONS * variance.sqrt()
     }
 
-    /// Returns the 95 % confidence interval of the probability: the score interval of E. B. Wilson,
-    /// *Probable inference, the law of succession, and statistical inference*, 1927. `(0, 1)` if
-    /// nothing was sent.
+    /// Returns the 95 % confidence interval of the loss probability, or `(0, 1)` if no packet was
+    /// sent. It is the score interval of E. B. Wilson, *Probable inference, the law of succession,
+    /// and statistical inference*, 1927.
     ///
-    /// It assumes that packets are lost independently. Bursts make the true interval wider.
+    /// The interval is valid if packets are lost independently of each other. If losses occur in
+    /// bursts, it is too narrow.
     #[must_use]
     pub fn interval(self) -> (f64, f64) {
         if self.sent == 0 {
@@ -88,7 +91,7 @@ impl Loss {
         let (n, p, z2) = (self.sent as f64, self.fraction(), Z * Z);
         let center = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
         let half = Z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
-        // Rounding may move the ends slightly outside of 0 to 1.
+        // Because of rounding, the ends may lie slightly outside of 0 to 1.
         let (low, high) = ((center - half).max(0.0), (center + half).min(1.0));
         (
             if self.lost == 0 { 0.0 } else { low },

@@ -1,4 +1,4 @@
-//! Known properties of paths.
+//! The properties of a path that a party knows.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::{Bandwidth, Loss};
 /// unknown.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct KnownPath {
-    /// The round-trip time without queueing.
+    /// The round-trip time of the path without queueing.
     pub rtt: Option<Duration>,
     /// The properties of the direction in which this party sends.
     pub to_peer: KnownDirection,
@@ -19,16 +19,16 @@ pub struct KnownPath {
 /// The properties of one direction of a path that a party knows. `None` means unknown.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct KnownDirection {
-    /// The rate of the bottleneck, including packet headers.
+    /// The rate of the bottleneck, which counts packet headers.
     pub rate: Option<Bandwidth>,
-    /// The numbers of sent and lost packets.
+    /// The numbers of packets that were sent and lost in this direction.
     pub loss: Option<Loss>,
-    /// Length of the bottleneck's queue in bytes.
+    /// The capacity of the bottleneck's queue, in bytes.
     pub queue_bytes: Option<u64>,
 }
 
 impl KnownPath {
-    /// Returns a path with a known round-trip time only.
+    /// Returns a path of which only the round-trip time is known.
     #[must_use]
     pub fn of_rtt(rtt: Duration) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl KnownPath {
         }
     }
 
-    /// Returns the path from the view of the peer.
+    /// Returns the same path from the view of the peer: the two directions are exchanged.
     #[must_use]
     pub fn reversed(self) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl KnownPath {
         }
     }
 
-    /// Returns this path, with the properties that are unknown here taken from `other`.
+    /// Returns this path, with properties from `other` in place of unknown ones.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl KnownPath {
 }
 
 impl KnownDirection {
-    /// Returns a direction with a known rate only.
+    /// Returns a direction of which only the rate is known.
     #[must_use]
     pub fn of_rate(rate: Bandwidth) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl KnownDirection {
         }
     }
 
-    /// Returns this direction, with the properties that are unknown here taken from `other`.
+    /// Returns this direction, with properties from `other` in place of unknown ones.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {

@@ -1,8 +1,9 @@
-//! Classes of paths by their round-trip time. The whole workspace uses these limits.
+//! Classes of paths by round-trip time. All crates of the workspace use the limits defined here.
 
 use std::time::Duration;
 
-/// How far apart two parties are, nearest first.
+/// The class of a path by its round-trip time, which indicates the distance of the two parties. The
+/// order is by increasing distance.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum PathClass {
     /// Both parties run on one host and communicate over its loopback interface.
@@ -11,35 +12,35 @@ pub enum PathClass {
     SameLan,
     /// Both parties are in one metropolitan area or in neighbouring ones.
     Metropolitan,
-    /// Both parties are farther apart.
+    /// The parties are farther apart than in one metropolitan area or in neighbouring ones.
     WideArea,
 }
 
 impl PathClass {
-    /// Paths with a shorter round-trip time are classified as [`PathClass::SameHost`].
+    /// A path with a smaller round-trip time is in class [`PathClass::SameHost`].
     ///
-    /// Measured with `TCP_INFO` over loopback while two builds kept both cores busy: median 12 µs,
-    /// 95th percentile 108 µs, maximum of 200 connections 276 µs. Between two hosts, a switch, two
-    /// network cards and their interrupt moderation take 100 to 500 µs.
+    /// Round-trip time over loopback on a host whose two cores were busy, measured with `TCP_INFO`
+    /// on 200 connections: median 12 µs, 95th percentile 108 µs, maximum 276 µs. Between two hosts,
+    /// a switch, two network cards and their interrupt moderation take 100 to 500 µs.
     pub const SAME_HOST_LIMIT: Duration = Duration::from_micros(200);
 
-    /// Paths with a shorter round-trip time, of at least
-    /// [`SAME_HOST_LIMIT`](Self::SAME_HOST_LIMIT), are classified as [`PathClass::SameLan`].
+    /// A path with a round-trip time below this limit, but not below
+    /// [`SAME_HOST_LIMIT`](Self::SAME_HOST_LIMIT), is in class [`PathClass::SameLan`].
     ///
-    /// A round trip of 1 ms corresponds to 100 km of fibre, more than any local network has.
-    /// Switches add some microseconds each.
+    /// Light takes 1 ms for a round trip over 100 km of fibre, which is longer than any local
+    /// network. Each switch adds only some microseconds.
     pub const SAME_LAN_LIMIT: Duration = Duration::from_millis(1);
 
-    /// Paths with a shorter round-trip time, of at least [`SAME_LAN_LIMIT`](Self::SAME_LAN_LIMIT),
-    /// are classified as [`PathClass::Metropolitan`]. The time covers 100 km of fibre and the
-    /// equipment of several providers.
+    /// A path with a round-trip time below this limit, but not below
+    /// [`SAME_LAN_LIMIT`](Self::SAME_LAN_LIMIT), is in class [`PathClass::Metropolitan`].
     ///
-    /// Measured: above this limit, slow start takes a noticeable part of a run. Where UDP is
-    /// blocked, one TCP connection is faster than several below the limit, and slower above it (20
-    /// cells of docs/results/selection; the result hardly depends on the limit from 3 to 50 ms).
+    /// 5 ms are enough for 100 km of fibre and the equipment of several providers. On slower paths,
+    /// slow start takes a noticeable part of a run. Measured without UDP in 20 cells of
+    /// docs/results/selection: one TCP connection is faster than several below the limit, and
+    /// slower above it. Any limit from 3 to 50 ms gives almost the same results.
     pub const METROPOLITAN_LIMIT: Duration = Duration::from_millis(5);
 
-    /// Returns the class of a path with this round-trip time.
+    /// Returns the class of a path whose round-trip time without queueing is `rtt`.
     #[must_use]
     pub fn of(rtt: Duration) -> Self {
         if rtt < Self::SAME_HOST_LIMIT {
@@ -53,7 +54,7 @@ impl PathClass {
         }
     }
 
-    /// Returns its name for messages, such as `wide-area path`.
+    /// Returns the name of the class for messages, such as `wide-area path`.
     #[must_use]
     pub fn describe(self) -> &'static str {
         match self {

@@ -16,14 +16,14 @@ pub enum BristolError {
     /// The content is not a valid circuit.
     #[error("{position}: {problem}")]
     Invalid {
-        /// The place of the error.
+        /// The position in the file at which the problem was found.
         position: Position,
-        /// The error at that place.
+        /// The reason why the text at this position is not valid.
         problem: Problem,
     },
 }
 
-/// A place in a text.
+/// A position in a circuit file.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Position {
     /// Line, counted from 1.
@@ -42,12 +42,12 @@ impl fmt::Display for Position {
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The text at this position is not the expected token.
+    /// The text at the position is not the token that the format requires there.
     #[error("expected {expected}, found {found}")]
     Unexpected {
-        /// The expected token.
+        /// The description of the token that the format requires.
         expected: &'static str,
-        /// The token or byte found.
+        /// The token or byte in the file.
         found: Found,
     },
     /// A number exceeds 2^31.
@@ -56,32 +56,33 @@ pub enum Problem {
     /// A line has more than [`MAX_NUMBERS_PER_LINE`] numbers.
     #[error("a line has at most {MAX_NUMBERS_PER_LINE} numbers")]
     LineTooLong,
-    /// The number of values differs from the number of widths that follow it.
+    /// A header line begins with a number of input or output values, but a different number of
+    /// widths follows on the line.
     #[error("{expected} {what} values are announced, but {found} widths follow")]
     ValueCount {
-        /// `input` or `output`.
+        /// The kind of the values: `input` or `output`.
         what: &'static str,
-        /// The number of values in the file.
+        /// The number of values at the beginning of the line.
         expected: u32,
-        /// The number of widths after it.
+        /// The number of widths on the rest of the line.
         found: usize,
     },
     /// The input widths add up to more than
     /// [`ParseLimits::input_bits`](super::ParseLimits::input_bits).
     #[error("the circuit has at least {found} input bits, the limit is {limit}")]
     TooManyInputs {
-        /// Sum of the input widths read so far.
+        /// Sum of the input widths up to the one that exceeds the limit, in bits.
         found: u64,
-        /// The limit on input bits.
+        /// The largest number of input bits that the reader accepts.
         limit: u32,
     },
-    /// The header has 2^31 wires or more.
+    /// The header declares 2^31 wires or more.
     #[error("a circuit has at most 2^31 - 1 wires, not {found}")]
     TooManyWires {
         /// The number of wires in the header.
         found: u32,
     },
-    /// The header's number of wires differs from the sum of input bits and gate outputs.
+    /// The header's number of wires differs from the number of input bits plus gate outputs.
     #[error("the header has {found} wires, but the inputs and gates make {expected}")]
     WireCount {
         /// Number of input bits and gate outputs counted so far.
@@ -89,10 +90,10 @@ pub enum Problem {
         /// The number of wires in the header.
         found: u32,
     },
-    /// The file is too short for the number of wires in the header.
+    /// The file is too short to define all wires that the header declares.
     #[error("the header has {outputs} gate outputs, too many for a file of {bytes} bytes")]
     FileTooShort {
-        /// Number of wires in the header that are not inputs.
+        /// The header's number of wires, less the number of input bits.
         outputs: u32,
         /// Length of the file, in bytes.
         bytes: u64,
@@ -100,20 +101,20 @@ pub enum Problem {
     /// The output widths add up to more than the number of wires.
     #[error("there are at least {found} output bits, but {wires} wires")]
     TooManyOutputs {
-        /// Sum of the output widths read so far.
+        /// Sum of the output widths up to the one that exceeds the number of wires, in bits.
         found: u64,
-        /// The number of wires.
+        /// The number of wires in the header.
         wires: u32,
     },
     /// The format has no operation of this name.
     #[error("{format:?} format has no operation {found:?}")]
     UnknownOperation {
-        /// The name found.
+        /// The name of the operation in the file.
         found: String,
         /// The format of the file.
         format: Format,
     },
-    /// The numbers of inputs and outputs of a gate do not match its operation.
+    /// The numbers of inputs and outputs on a gate's line do not match its operation.
     #[error(
         "{operation} has {} inputs and {} outputs, not {} and {}",
         expected[0], expected[1], found[0], found[1]
@@ -121,50 +122,50 @@ pub enum Problem {
     Arity {
         /// Name of the operation.
         operation: String,
-        /// Numbers of inputs and outputs of the operation. For `MAND`, the inputs match the outputs
-        /// found.
+        /// The numbers of inputs and outputs that the operation has. For `MAND`, which has no fixed
+        /// numbers, the number of inputs is twice the number of outputs in the file.
         expected: [u32; 2],
-        /// Numbers of inputs and outputs found.
+        /// The numbers of inputs and outputs in the file.
         found: [u32; 2],
     },
-    /// The number of wires on a gate's line differs from its numbers of inputs and outputs.
+    /// A gate's line does not list as many wires as its numbers of inputs and outputs require.
     #[error("the gate announces {expected} wires, but has {found}")]
     OperandCount {
         /// The sum of the line's numbers of inputs and outputs.
         expected: u64,
-        /// The number of wires on the line.
+        /// The number of wires that the line lists.
         found: usize,
     },
     /// The operand of `EQ` is not 0 or 1.
     #[error("the constant of EQ is 0 or 1, not {found}")]
     BadConstant {
-        /// The number found.
+        /// The operand of `EQ` in the file.
         found: u32,
     },
     /// A wire number is not below the number of wires.
     #[error("wire {wire} does not exist, there are {wires}")]
     WireRange {
-        /// The wire.
+        /// The wire number in the file.
         wire: u32,
-        /// The number of wires.
+        /// The number of wires in the header.
         wires: u32,
     },
     /// A wire is read before a gate defines it.
     #[error("wire {wire} is read before it is defined")]
     UndefinedWire {
-        /// The wire.
+        /// The number of the wire that is read.
         wire: u32,
     },
-    /// A wire is defined twice, or a gate defines an input wire.
+    /// Two gates define the same wire, or a gate defines an input wire.
     #[error("wire {wire} is defined already")]
     RedefinedWire {
-        /// The wire.
+        /// The number of the wire that is already defined.
         wire: u32,
     },
-    /// An output wire is not defined by any gate.
+    /// No gate defines an output wire that is not an input wire.
     #[error("no gate defines the output wire {wire}")]
     UndefinedOutput {
-        /// The wire.
+        /// The number of the output wire.
         wire: u32,
     },
     /// The file ends before the last of the gates that the header declares.
@@ -172,7 +173,7 @@ pub enum Problem {
     MissingGates {
         /// The number of gates in the header.
         expected: u32,
-        /// The number of gates found.
+        /// The number of gates in the file.
         found: u32,
     },
     /// Text follows the last gate.
@@ -183,7 +184,7 @@ pub enum Problem {
     },
 }
 
-/// The token or byte found where another one was expected.
+/// The token or byte that the file has in place of a required token.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Found {
@@ -193,9 +194,9 @@ pub enum Found {
     EndOfLine,
     /// A number.
     Number(u32),
-    /// A word, cut after 16 bytes.
+    /// The first 16 bytes of a word.
     Word(String),
-    /// A byte that starts or continues no number and no word.
+    /// A byte that is not part of a number or word.
     Byte(u8),
 }
 
@@ -218,23 +219,25 @@ pub enum WriteError {
     /// The file cannot be written.
     #[error("cannot write the circuit file")]
     Io(#[from] io::Error),
-    /// The old format has no more than two input values and one output value.
+    /// The circuit has more than two input values or more than one output value, which the old
+    /// format cannot represent.
     #[error("old format has at most {limit} {what} values, the circuit has {found}")]
     TooManyValues {
-        /// `input` or `output`.
+        /// The kind of the values: `input` or `output`.
         what: &'static str,
-        /// The maximum number of values in the format.
+        /// The largest number of such values in the old format.
         limit: usize,
-        /// The number of values of the circuit.
+        /// The number of such values in the circuit.
         found: usize,
     },
-    /// The old format derives constants from an input bit, and the circuit has none.
+    /// The circuit has a constant but no input bit. In the old format, the constant 0 is the XOR of
+    /// an input bit with itself, and 1 is the inversion of 0.
     #[error("old format has no constants, and no input bit to make one from")]
     Constant,
     /// The file would have 2^31 wires or more.
     #[error("a file has at most 2^31 - 1 wires, the circuit needs {found}")]
     TooManyWires {
-        /// The number of wires that the format needs.
+        /// The number of wires that the file would have.
         found: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! The header of a circuit file, and the detection of its format.
+//! Reads the header of a circuit file and detects the file's format.
 
 use std::io::Read;
 
@@ -7,11 +7,11 @@ use super::{
     scan::{Line, Number, Scanner},
 };
 
-/// Minimum number of bytes of text per gate output. In a `MAND`, an output needs two operands, one
-/// output wire and three blanks.
+/// Minimum number of bytes in the file per gate output. A `MAND` has the shortest text: two
+/// operands and one output wire per output, each with a digit and a blank.
 const MIN_BYTES_PER_OUTPUT: u64 = 6;
 
-/// The header of a circuit file, checked as far as possible without the gates.
+/// The header of a circuit file, after all checks that do not need the gates.
 pub(super) struct Header {
     pub(super) format: Format,
     pub(super) gates: u32,
@@ -20,15 +20,15 @@ pub(super) struct Header {
     pub(super) output_widths: Vec<u32>,
     pub(super) input_bits: u32,
     pub(super) output_bits: u32,
-    /// The position of the number of wires in the file, for error messages.
+    /// The position in the file of the number of wires, for error messages.
     pub(super) wires_position: Position,
-    /// The line whose last numbers are the output widths, for error messages.
+    /// The header line that ends in the output widths, for error messages.
     outputs_line: Line,
 }
 
 impl Header {
-    /// Reads the header. In the old format, `line` then holds the first gate; the returned flag is
-    /// set if there is one.
+    /// Reads the header. The old format is recognized only by its first gate. If the file has that
+    /// format and a gate, the gate's line is then in `line` and the returned flag is `true`.
     pub(super) fn read<R: Read>(
         scanner: &mut Scanner<R>,
         length: u64,
@@ -94,7 +94,8 @@ impl Header {
         Ok((header, old && more))
     }
 
-    /// Returns an error at the width of the output value that contains output bit `bit`.
+    /// Returns an error whose position is the width of the output value that contains output bit
+    /// `bit`.
     pub(super) fn output_error(&self, bit: u64, problem: Problem) -> BristolError {
         let mut end = 0;
         let value = self.output_widths.iter().position(|&width| {
@@ -125,7 +126,7 @@ impl Header {
     }
 
     fn check_wires(&self, length: u64) -> Result<(), BristolError> {
-        // Every gate has at least one output.
+        // The smallest valid number of wires, because every gate has at least one output.
         let expected = u64::from(self.input_bits) + u64::from(self.gates);
         let problem = if self.wires >= 1 << 31 {
             Problem::TooManyWires { found: self.wires }
@@ -162,7 +163,8 @@ impl Header {
     }
 }
 
-/// Reads a line of numbers; a missing line or a line with a word is an error.
+/// Reads a line that has only numbers. If the file has ended, the error names `expected` as the
+/// missing text.
 fn numbers_line<R: Read>(
     scanner: &mut Scanner<R>,
     expected: &'static str,
@@ -182,9 +184,10 @@ fn widths(numbers: &[Number]) -> Vec<u32> {
     numbers.iter().map(|number| number.value).collect()
 }
 
-/// Returns the widths on a line whose first number is the number of widths.
+/// Returns the widths on a header line of Bristol Fashion, whose first number is the number of
+/// widths.
 fn announced_widths(line: &Line, what: &'static str) -> Result<Vec<u32>, BristolError> {
-    // A line is not blank, so it has a number unless it starts with a word.
+    // `Line` is never blank, so a line without numbers starts with a word.
     let (count, rest) = match &line.numbers[..] {
         [count, rest @ ..] => (count.value, rest),
         [] => return Err(line.unexpected(0, "the number of values")),

@@ -4,28 +4,28 @@
 //!
 //! ```text
 //! <gates> <wires>
-//! <number of input values> <bits of each>
-//! <number of output values> <bits of each>
+//! <number of input values> <width of each value, in bits>
+//! <number of output values> <width of each value, in bits>
 //! <inputs> <outputs> <input wires> <output wires> <operation>      one line per gate
 //! ```
 //!
-//! The operations are:
+//! The operations are, with the numbers on their lines:
 //!
-//! - `XOR` and `AND` (`2 1 a b o`);
-//! - `INV` or `NOT` (`1 1 a o`);
-//! - `EQ` (`1 1 c o`): the constant `c`, which is the literal 0 or 1;
-//! - `EQW` (`1 1 a o`): a copy;
-//! - `MAND` (`2m m`, then `m` left operands, `m` right operands and `m` outputs).
+//! - `XOR` and `AND` (`2 1 a b o`): wire `o` is the XOR or AND of the wires `a` and `b`.
+//! - `INV` or `NOT` (`1 1 a o`): wire `o` is the inversion of wire `a`.
+//! - `EQ` (`1 1 c o`): wire `o` is the constant `c`, which is the literal 0 or 1.
+//! - `EQW` (`1 1 a o`): wire `o` is a copy of wire `a`.
+//! - `MAND` (`2m m`, then `m` left operands, `m` right operands and `m` outputs): `m` AND gates.
 //!
-//! The input values are the first wires and the output values are the last wires. Gates are in
-//! topological order; the other wires may have any numbers.
+//! The input values are the first wires and the output values are the last wires. All other wires
+//! may have any numbers. Gates are in topological order.
 //!
 //! # The old Bristol format
 //!
 //! The second line is `<n1> <n2> <n3>`: the number of bits of the first party's input, of the
 //! second party's input and of the output. There is no third line. Gates are `XOR`, `AND` and `INV`
-//! (or `NOT`). The reader drops values of 0 bits, so the numbers of input values count only values
-//! that have bits.
+//! (or `NOT`). The reader drops input and output values of 0 bits, so input value 0 of the circuit
+//! is the second party's input if the first party has none.
 //!
 //! # Syntax
 //!
@@ -33,14 +33,15 @@
 //! line is a gate, which ends in the name of an operation. In Bristol Fashion, it has only numbers.
 //! Lines end in LF or CRLF, or at the end of the file. Words are separated by any number of spaces
 //! and tabs. Blank lines may be anywhere. Comment lines start with `//` and may only precede the
-//! header. The reader rejects all other text with the [`Position`] and the [`Problem`].
+//! header. The reader rejects all other text with an error that contains a [`Position`] and a
+//! [`Problem`].
 //!
 //! # Limits on memory
 //!
-//! A file is not trusted. The reader uses one buffer and never holds the whole file. Memory is
-//! bounded by three limits: the length of the file, [`ParseLimits::input_bits`], and
-//! [`MAX_NUMBERS_PER_LINE`]. A header that declares more gates than the file can contain is
-//! rejected before any allocation for them.
+//! A file is not trusted. The reader never holds the whole text of a file in memory. Three limits
+//! bound the memory that it allocates: the length of the file, [`ParseLimits::input_bits`], and
+//! [`MAX_NUMBERS_PER_LINE`]. The reader rejects a header that declares more gates than the file can
+//! contain, before it allocates memory for them.
 
 mod error;
 mod header;
@@ -60,12 +61,13 @@ pub use write::WriteOptions;
 
 use crate::Circuit;
 
-/// Maximum count of numbers on one line: 2^22, enough for a `MAND` of 1.4 million gates.
+/// Maximum count of numbers on a line of a circuit file: 2^22. A `MAND` can therefore have at most
+/// 1.4 million gates.
 pub const MAX_NUMBERS_PER_LINE: usize = 1 << 22;
 
-/// Maximum number of bytes read from a file that is not regular, such as a pipe: 1 GiB.
+/// Maximum length of a circuit file that is not a regular file, such as a pipe: 1 GiB.
 ///
-/// The length of a pipe is not known in advance, so it is read into memory as a whole.
+/// The length of a pipe is not known in advance, so all of its bytes are read into memory.
 pub const MAX_PIPE_BYTES: u64 = 1 << 30;
 
 /// A format of circuit files.
@@ -77,13 +79,14 @@ pub enum Format {
     Old,
 }
 
-/// Limits on sizes that even a short circuit file can declare.
+/// Limits on the sizes that a circuit file declares, for sizes that the file's length does not
+/// bound.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ParseLimits {
-    /// Maximum number of input bits of the circuit; 2^24 by default.
+    /// Maximum number of input bits of the circuit. The default is 2^24.
     ///
     /// Input wires need no text, so a short header can declare any number of them. A session stores
-    /// a label of 16 bytes for each input bit. At the default limit, these take 256 MiB per party.
+    /// a label of 16 bytes for each input bit, which is 256 MiB per party at the default limit.
     pub input_bits: u32,
 }
 
@@ -99,17 +102,17 @@ impl Default for ParseLimits {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Parsed {
-    /// The circuit.
+    /// The circuit that the file describes.
     pub circuit: Circuit,
-    /// The format detected.
+    /// The format of the file, which the reader detected.
     pub format: Format,
 }
 
 /// Reads a circuit file of at most `length` bytes.
 ///
 /// Gates keep the order of the file, and each gate's output gets the next wire number. A `MAND`
-/// becomes one `AND` gate per output. `length` bounds the memory allocated before the gates are
-/// read, so pass the exact length. `source` is read to its end and need not be buffered.
+/// becomes one `AND` gate per output. `length` limits the number of gates that a header may
+/// declare, so pass the exact length. `source` is read to its end and need not be buffered.
 ///
 /// # Errors
 /// Returns [`BristolError`] if `source` cannot be read or is not a circuit file within `limits`.
@@ -120,8 +123,9 @@ pub fn read(source: impl Read, length: u64, limits: &ParseLimits) -> Result<Pars
 /// Reads a circuit file; see [`read()`].
 ///
 /// # Errors
-/// Returns [`BristolError`]. If `path` is not a regular file and yields more than
-/// [`MAX_PIPE_BYTES`], this is an I/O error.
+/// Returns [`BristolError`] if the file cannot be read or is not a circuit file within `limits`. A
+/// file that is not regular and has more than [`MAX_PIPE_BYTES`] bytes causes
+/// [`BristolError::Io`].
 pub fn open(path: impl AsRef<Path>, limits: &ParseLimits) -> Result<Parsed, BristolError> {
     let file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -132,11 +136,12 @@ pub fn open(path: impl AsRef<Path>, limits: &ParseLimits) -> Result<Parsed, Bris
     read(bytes.as_slice(), bytes.len() as u64, limits)
 }
 
-/// Reads a whole circuit file into memory, for callers that need its bytes as well as the circuit.
+/// Reads the bytes of a circuit file into memory, for callers that need them in addition to the
+/// circuit.
 ///
 /// # Errors
-/// The error of the system; also [`io::ErrorKind::FileTooLarge`] if `file` is not a regular file
-/// and yields more than [`MAX_PIPE_BYTES`].
+/// Returns the I/O error of reading, or [`io::ErrorKind::FileTooLarge`] if the file grows meanwhile
+/// or is not regular and has more than [`MAX_PIPE_BYTES`] bytes.
 pub fn contents(file: File) -> io::Result<Vec<u8>> {
     let metadata = file.metadata()?;
     let limit = if metadata.is_file() {
@@ -162,7 +167,7 @@ impl Circuit {
         Ok(open(path, &ParseLimits::default())?.circuit)
     }
 
-    /// Reads the content of a circuit file; see [`Circuit::open`].
+    /// Reads a circuit from the bytes of a circuit file, as [`Circuit::open`] does.
     ///
     /// # Errors
     /// Returns [`BristolError`] if the content is not a circuit file.
@@ -187,15 +192,16 @@ impl Circuit {
         Ok(read(source, length, &ParseLimits::default())?.circuit)
     }
 
-    /// Writes a circuit file. The wires are renumbered so that the outputs are the last ones.
+    /// Writes a circuit file. The wires get new numbers, so that the outputs are the last wires.
     ///
-    /// A copying gate is added for an output that is also an input, or that is the same wire as an
-    /// earlier output. The old format has neither copies nor constants. There, a copy becomes two
-    /// inversions, 0 becomes the XOR of a wire with itself, and 1 the inversion of that.
+    /// The file gets an additional copy gate for each output that is also an input, or that is the
+    /// same wire as an earlier output. The old format has neither copies nor constants. There, a
+    /// copy becomes two inversions, the constant 0 the XOR of input bit 0 with itself, and the
+    /// constant 1 the inversion of such an XOR.
     ///
     /// # Errors
     /// Returns [`WriteError`] if `out` cannot be written to, or if the format cannot represent the
-    /// circuit: the old format has at most two input values and one output value.
+    /// circuit. For example, the old format has at most two input values and one output value.
     pub fn write(
         &self,
         out: impl Write,

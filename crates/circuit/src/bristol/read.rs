@@ -19,8 +19,8 @@ pub(super) fn read<R: Read>(
     let (header, mut at_gate) = Header::read(&mut scanner, length, limits, &mut line)?;
     let mut gates = Gates::new(&header);
     for found in 0..header.gates {
-        // Fast path for the usual spelling. All other lines, and all errors, take the general path
-        // below.
+        // Gates in the usual spelling take this fast path. All other lines, and all lines with
+        // errors, take the general path below.
         if !at_gate
             && let Some(gate) = scanner.plain_gate()
             && gates.add_plain(&gate)
@@ -51,29 +51,30 @@ pub(super) fn read<R: Read>(
         operands,
         outputs,
     )
-    // This cannot fail. Operands and outputs were looked up among the defined wires. The number of
-    // outputs is the sum of their widths. The header has fewer than 2^31 wires, as many as were
-    // defined.
+    // This cannot fail. All operands and outputs are defined wires. The number of output bits is
+    // the sum of the output widths. The circuit has as many wires as the header declares, which
+    // are fewer than 2^31.
     .expect("a circuit checked gate by gate");
     let format = header.format;
     Ok(Parsed { circuit, format })
 }
 
-/// The gates read so far.
+/// The gates read so far, and the mapping from the file's wires to the circuit's wires.
 struct Gates {
     format: Format,
     input_bits: u32,
     wires: u32,
     ops: Vec<Op>,
     operands: Vec<[Wire; 2]>,
-    /// For each wire of the file that is not an input: the circuit's wire plus 1, or 0 if the wire
-    /// is not defined yet. The system commits pages of zeroed memory only when they are used.
+    /// For each wire of the file that is not an input: the number of the circuit's wire plus 1, or
+    /// 0 if no gate defines the wire yet. The vector is zeroed, because the operating system
+    /// provides pages of zeroed memory only when they are used.
     defined: Vec<u32>,
 }
 
 impl Gates {
     fn new(header: &Header) -> Self {
-        // The header was checked against the length of the file.
+        // The file's length bounds this allocation: `Header::read` compared it with the number.
         let outputs = (header.wires - header.input_bits) as usize;
         Self {
             format: header.format,
@@ -85,7 +86,7 @@ impl Gates {
         }
     }
 
-    /// Adds a gate if all its wires are valid; returns whether it was added.
+    /// Adds a gate if its operands are defined and its output is not. Returns whether it was added.
     #[inline]
     fn add_plain(&mut self, gate: &PlainGate) -> bool {
         let place = |wire: u32| match wire.checked_sub(self.input_bits) {
@@ -115,7 +116,7 @@ impl Gates {
         }
     }
 
-    /// Adds the gate of a line; may overwrite the numbers of the line.
+    /// Adds the gates that a line defines. It may change the numbers in `line`.
     fn add(&mut self, line: &mut Line) -> Result<(), BristolError> {
         let operation = self.operation(line)?;
         match operation {
@@ -152,7 +153,8 @@ impl Gates {
         }
     }
 
-    /// Reads the name of the operation and checks that the gate has as many numbers as it needs.
+    /// Returns the operation of a gate's line, after a check that the line has as many numbers as
+    /// the operation needs.
     fn operation(&self, line: &Line) -> Result<Operation, BristolError> {
         let Some(word) = line.word() else {
             return Err(line.unexpected(line.numbers.len(), "an operation"));
@@ -192,7 +194,8 @@ impl Gates {
         }
         let expected = u64::from(found[0]) + u64::from(found[1]);
         if expected != wires.len() as u64 {
-            // The error is at the first surplus number, or at the operation if numbers are missing.
+            // The error's position is the first surplus number, or the operation if numbers are
+            // missing.
             let index = (expected as usize).saturating_add(2);
             let found = wires.len();
             return Err(line.error_at_number(index, Problem::OperandCount { expected, found }));
@@ -214,7 +217,7 @@ impl Gates {
         Err(line.error(number.column, problem))
     }
 
-    /// Appends a gate that defines a wire of the file.
+    /// Appends a gate whose output is wire `number` of the file.
     fn define(
         &mut self,
         line: &Line,
@@ -243,7 +246,8 @@ impl Gates {
         Problem::WireRange { wire, wires }
     }
 
-    /// Returns the circuit's wires for the outputs, which are the last wires of the file.
+    /// Returns the circuit's wires for the outputs, which are the last wires of the file. Checks
+    /// that the file defines as many wires as its header declares.
     fn outputs(&self, header: &Header) -> Result<Vec<Wire>, BristolError> {
         let first = header.wires - header.output_bits;
         let mut outputs = Vec::with_capacity(header.output_bits as usize);
@@ -273,12 +277,12 @@ impl Gates {
     }
 }
 
-/// The kind of a gate's line.
+/// The operation on a gate's line.
 enum Operation {
-    /// A gate over wires.
+    /// One gate whose operands are wires: `XOR`, `AND`, `INV`, `NOT` or `EQW`.
     Gate(Op),
-    /// `EQ`.
+    /// `EQ`, whose operand is a constant.
     Constant,
-    /// `MAND`.
+    /// `MAND`, which becomes several AND gates.
     ManyAnd,
 }

@@ -1,26 +1,26 @@
-//! Splits the bytes of a circuit file into lines of numbers, through one buffer.
+//! Splits the bytes of a circuit file into lines of numbers and a word.
 
 use std::io::{self, Read};
 
 use super::{BristolError, Found, MAX_NUMBERS_PER_LINE, Position, Problem};
 use crate::Op;
 
-/// Size of the read buffer, in bytes. It is large enough that system calls take little time, and
-/// small enough for the L2 cache.
+/// Maximum size of the read buffer, in bytes. With this size, few system calls are needed and the
+/// buffer fits in the L2 cache.
 const BUFFER_BYTES: u64 = 1 << 18;
 
-/// The largest number in a file; see [`Problem::NumberTooLarge`].
+/// The largest valid number in a file. A larger one is a [`Problem::NumberTooLarge`].
 const MAX_NUMBER: u32 = 1 << 31;
 
-/// A number and the column where it starts.
+/// A number on a line, and the column of its first digit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number {
     pub(super) value: u32,
-    /// Column, counted from 1.
+    /// The column of the first digit, counted in bytes from 1.
     pub(super) column: u32,
 }
 
-/// A line that is not blank: numbers, then at most one word.
+/// The content of a line that is not blank: numbers, then at most one word.
 #[derive(Default)]
 pub(super) struct Line {
     /// The line number, counted from 1.
@@ -28,17 +28,18 @@ pub(super) struct Line {
     pub(super) numbers: Vec<Number>,
     word: [u8; 16],
     word_len: usize,
-    /// Column of the word, or of the end of the line if there is no word.
+    /// Column of the word, or of the end of the line if the line has no word.
     tail_column: u32,
 }
 
 impl Line {
-    /// Returns the word, cut after 16 bytes; all operations are shorter.
+    /// Returns the first 16 bytes of the word, or `None` if the line has no word. All names of
+    /// operations are shorter.
     pub(super) fn word(&self) -> Option<&[u8]> {
         (self.word_len > 0).then(|| &self.word[..self.word_len])
     }
 
-    /// Returns an error at a column of this line.
+    /// Returns an error whose position is a column of this line.
     pub(super) fn error(&self, column: u32, problem: Problem) -> BristolError {
         BristolError::Invalid {
             position: Position {
@@ -49,14 +50,15 @@ impl Line {
         }
     }
 
-    /// Returns an error at number `index`, or at the word or the end of the line if there are fewer
-    /// numbers.
+    /// Returns an error whose position is the number with this index. If the line has fewer
+    /// numbers, the position is the word or the end of the line.
     pub(super) fn error_at_number(&self, index: usize, problem: Problem) -> BristolError {
         let number = self.numbers.get(index);
         self.error(number.map_or(self.tail_column, |n| n.column), problem)
     }
 
-    /// Returns the error that `expected` is missing at the position of number `index`.
+    /// Returns the error that the line has something else than `expected` at the position of the
+    /// number with this index.
     pub(super) fn unexpected(&self, index: usize, expected: &'static str) -> BristolError {
         let found = match (self.numbers.get(index), self.word()) {
             (Some(number), _) => Found::Number(number.value),
@@ -67,18 +69,20 @@ impl Line {
     }
 }
 
-/// A gate in the usual spelling: one blank between words, and a line feed after the operation.
+/// A gate of `XOR`, `AND` or `INV` in the usual spelling: one blank between numbers and words, and
+/// a line feed directly after the operation.
 pub(super) struct PlainGate {
     pub(super) op: Op,
     pub(super) operands: [u32; 2],
     pub(super) out: u32,
-    /// Bytes from the end of the previous line to the end of this line.
+    /// Number of bytes from the line feed of the previous line up to this gate's line feed, which
+    /// does not count.
     length: usize,
 }
 
 impl PlainGate {
-    /// Parses a gate whose text starts with the end of the previous line. Returns `None` for any
-    /// other spelling.
+    /// Parses a gate from bytes that start with the line feed of the previous line. Returns `None`
+    /// if the gate is not in the usual spelling.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (inputs, rest) = match bytes {
             [b'\n', inputs @ (b'1' | b'2'), b' ', b'1', b' ', rest @ ..] => (inputs - b'0', rest),
@@ -119,18 +123,18 @@ impl PlainGate {
     }
 }
 
-/// Splits a source into lines.
+/// Reads a circuit file and splits it into lines.
 pub(super) struct Scanner<R> {
     source: R,
     buffer: Box<[u8]>,
-    /// The index of the next byte in `buffer`.
+    /// The index in `buffer` of the next byte.
     next: usize,
-    /// The end of the valid bytes in `buffer`.
+    /// The number of bytes in `buffer` that were read from the source.
     end: usize,
-    /// Number of bytes read before those in `buffer`.
+    /// Number of bytes of the file before the first byte in `buffer`.
     before: u64,
     line: u64,
-    /// Number of bytes before the first byte of the current line.
+    /// Number of bytes of the file before the first byte of the current line.
     line_start: u64,
 }
 
@@ -155,20 +159,20 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Returns the next gate, without consuming it, if it has the usual spelling and its whole line
-    /// is in the buffer.
+    /// Returns the next gate if it is in the usual spelling and its whole line is in the buffer.
+    /// The scanner stays in front of the gate.
     pub(super) fn plain_gate(&self) -> Option<PlainGate> {
         PlainGate::read(&self.buffer[self.next..self.end])
     }
 
-    /// Consumes the gate that [`Scanner::plain_gate`] returned, except the end of its line.
+    /// Skips the gate that [`Scanner::plain_gate`] returned, up to the line feed at its end.
     pub(super) fn take_plain(&mut self, gate: &PlainGate) {
         self.line += 1;
         self.line_start = self.before + self.next as u64 + 1;
         self.next += gate.length;
     }
 
-    /// Reads the next line that is not blank; returns whether there is one.
+    /// Reads the next line that is not blank into `line`. Returns `false` at the end of the file.
     pub(super) fn read_line(&mut self, line: &mut Line) -> Result<bool, BristolError> {
         line.numbers.clear();
         line.word_len = 0;
@@ -216,7 +220,7 @@ impl<R: Read> Scanner<R> {
         Ok(())
     }
 
-    /// Skips blanks and line ends, and returns the next byte without consuming it.
+    /// Skips blanks and line ends. Returns the next byte, or `None` at the end of the file.
     pub(super) fn skip_blank_lines(&mut self) -> Result<Option<u8>, BristolError> {
         loop {
             let byte = self.skip_blanks()?;
@@ -239,7 +243,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Reads a number whose first digit is the next byte.
+    /// Reads a number whose first digit is the next byte, in this column.
     fn read_number(&mut self, column: u32) -> Result<Number, BristolError> {
         let mut value = 0;
         loop {
@@ -264,7 +268,7 @@ impl<R: Read> Scanner<R> {
         }
     }
 
-    /// Reads a word whose first letter is the next byte.
+    /// Reads a word whose first letter is the next byte, into `line`.
     fn read_word(&mut self, line: &mut Line) -> Result<(), BristolError> {
         while let Some(byte) = self.peek()?
             && !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
@@ -286,7 +290,8 @@ impl<R: Read> Scanner<R> {
         Ok(Some(self.buffer[self.next]))
     }
 
-    /// Refills the buffer, which is used up; returns whether the source had more bytes.
+    /// Replaces the content of the buffer, all of which was consumed, by the next bytes of the
+    /// source. Returns `false` if the source has ended.
     #[cold]
     fn refill(&mut self) -> io::Result<bool> {
         self.before += self.end as u64;
@@ -300,8 +305,8 @@ impl<R: Read> Scanner<R> {
         Ok(self.end > 0)
     }
 
-    /// Returns the column of the next byte, at most `u32::MAX`. Exact columns of lines over 4 GiB
-    /// would need 8 bytes per number.
+    /// Returns the column of the next byte, or `u32::MAX` if the column is larger. With 64-bit
+    /// columns, each [`Number`] would take 16 bytes instead of 8.
     fn column(&self) -> u32 {
         self.position().column.try_into().unwrap_or(u32::MAX)
     }

@@ -1,8 +1,8 @@
-//! Writes lines of numbers through one buffer.
+//! Writes lines of decimal numbers through a buffer.
 
 use std::io::{self, Write};
 
-/// Number of buffered bytes at which the buffer is written out.
+/// Number of buffered bytes from which on the buffer is written to the output.
 const FLUSH_BYTES: usize = 1 << 16;
 
 pub(super) struct Text<W> {
@@ -16,7 +16,7 @@ impl<W: Write> Text<W> {
         Self { out, buffer }
     }
 
-    /// Writes numbers and a word, which may be empty, separated by blanks.
+    /// Writes a line of numbers and a final word, separated by blanks. An empty word is omitted.
     pub(super) fn line(
         &mut self,
         numbers: impl IntoIterator<Item = u32>,

@@ -1,4 +1,4 @@
-//! Writing circuit files.
+//! Writes circuit files.
 
 use std::{
     io::{self, Write},
@@ -11,12 +11,14 @@ use crate::{Circuit, Gate, Op, Wire};
 /// Options for writing a circuit file.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct WriteOptions {
-    /// Whether to write runs of consecutive, independent `AND` gates as `MAND`, of the extended
-    /// Bristol Fashion; off by default. The old format has no `MAND`.
+    /// Whether to write consecutive AND gates that are independent of each other as one `MAND`. The
+    /// default is `false`, because only readers of the extended Bristol Fashion accept `MAND`. In
+    /// the old format, which has no `MAND`, this option has no effect.
     pub group_ands: bool,
 }
 
-/// Maximum number of gates in one `MAND` that is written. Its line is then shorter than 2 MB.
+/// Maximum number of gates in one `MAND`. It keeps each line shorter than 2.2 MB: 3 numbers of at
+/// most 10 digits per gate.
 const MAX_GROUP: usize = 1 << 16;
 
 pub(super) fn write(
@@ -39,19 +41,20 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The wire numbers in the file.
+/// The numbers that the wires of a circuit have in the file. An input wire keeps its number.
 struct Numbering {
-    /// The number of each gate's output wire.
+    /// For each gate of the circuit, the number of its output wire in the file.
     gates: Vec<u32>,
-    /// Output wires that need a copying gate, each with the number of the copy.
+    /// The wires that the file copies, because they are input wires or occur more than once among
+    /// the outputs, each with the number of its copy.
     copies: Vec<(Wire, u32)>,
-    /// The first number of the auxiliary wires, which the old format needs for copies and
-    /// constants.
+    /// The smallest number of the auxiliary wires, which the old format needs for copies and for
+    /// the constant 1.
     first_helper: u32,
     wires: u32,
 }
 
-/// Placeholder for a wire that has no number yet.
+/// The entry in [`Numbering::gates`] for a wire that has no number yet.
 const UNNUMBERED: u32 = u32::MAX;
 
 impl Numbering {
@@ -88,8 +91,8 @@ impl Numbering {
             return Err(WriteError::TooManyWires { found });
         }
         let wires = found as u32;
-        // Before this point, a number is an index among the outputs. All other wires precede the
-        // outputs in the file.
+        // So far, the numbers in `gates` and `copies` are indices among the outputs. In the file,
+        // the outputs are the last wires. The loops below assign the final numbers.
         let first_output = wires - if in_place { 0 } else { outputs.len() as u32 };
         let mut next = inputs;
         for number in &mut gates {
@@ -111,7 +114,7 @@ impl Numbering {
         })
     }
 
-    /// Returns the number of a wire in the file.
+    /// Returns the number that a wire of the circuit has in the file.
     fn number(&self, circuit: &Circuit, wire: Wire) -> u32 {
         match wire.checked_sub(circuit.input_bits()) {
             None => wire,
@@ -193,7 +196,8 @@ impl<W: Write> Writer<'_, W> {
     }
 
     fn write_old(mut self) -> io::Result<()> {
-        // Every gate of the old format has one output.
+        // Every gate of the old format defines one wire, so there are as many gates as wires that
+        // are not inputs.
         let gates = self.numbering.wires - self.circuit.input_bits();
         self.out.line([gates, self.numbering.wires], "")?;
         let (inputs, outputs) = (self.circuit.input_widths(), self.circuit.output_widths());
@@ -242,7 +246,8 @@ impl<W: Write> Writer<'_, W> {
     }
 }
 
-/// Splits the gates into runs, one per line of the file.
+/// Splits the gates into runs, one per line of the file. A run has one gate, or several independent
+/// AND gates if `group_ands` is set.
 fn runs(circuit: &Circuit, group_ands: bool) -> impl Iterator<Item = Range<usize>> {
     let count = circuit.gate_count();
     let mut start = 0;

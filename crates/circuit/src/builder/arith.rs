@@ -1,16 +1,14 @@
 //! Addition, subtraction, comparison and counting over slices of literals, least significant first.
 //!
-//! Both operands of an operation have the same width `n`; the number types check it. Unused carries
-//! cost nothing: the builder drops their gates when it finishes the circuit.
+//! Both operands of an operation have the same width `n`, which the number types check. The costs
+//! include carries and borrows out. If these are unused, the builder drops their gates at the end.
 
 use std::collections::VecDeque;
 
 use super::gates::{Gates, Lit};
 
-/// Returns `a + b + carry` and the carry out, with 1 AND per bit; the last AND is for the carry
-/// out.
-///
-/// Each bit is a full adder with one AND: `carry' = carry ^ ((a ^ carry) & (b ^ carry))`.
+/// Returns `a + b + carry` and the carry out. This costs 1 AND gate per bit, of which the last is
+/// only for the carry out.
 pub(super) fn add(g: &mut Gates, a: &[Lit], b: &[Lit], carry: Lit) -> (Vec<Lit>, Lit) {
     let mut carry = carry;
     let sum = (a.iter().zip(b))
@@ -23,7 +21,8 @@ pub(super) fn add(g: &mut Gates, a: &[Lit], b: &[Lit], carry: Lit) -> (Vec<Lit>,
     (sum, carry)
 }
 
-/// Returns the two bits of `a + b + c`, low and high: 1 AND.
+/// Returns the low and the high bit of `a + b + c`. This costs 1 AND gate, because the high bit is
+/// `c ^ ((a ^ c) & (b ^ c))`.
 pub(super) fn full_adder(g: &mut Gates, a: Lit, b: Lit, c: Lit) -> (Lit, Lit) {
     let ac = g.xor(a, c);
     let bc = g.xor(b, c);
@@ -31,8 +30,8 @@ pub(super) fn full_adder(g: &mut Gates, a: Lit, b: Lit, c: Lit) -> (Lit, Lit) {
     (g.xor(ac, b), g.xor(c, both))
 }
 
-/// Returns `a - b` and the borrow out, which is `a < b`, with 1 AND per bit; the last AND is for
-/// the borrow out.
+/// Returns `a - b` and the borrow out, which is 1 if `a < b`. This costs 1 AND gate per bit, of
+/// which the last is only for the borrow out.
 pub(super) fn subtract(g: &mut Gates, a: &[Lit], b: &[Lit]) -> (Vec<Lit>, Lit) {
     let mut borrow = Lit::ZERO;
     let difference = (a.iter().zip(b))
@@ -46,12 +45,13 @@ pub(super) fn subtract(g: &mut Gates, a: &[Lit], b: &[Lit]) -> (Vec<Lit>, Lit) {
     (difference, borrow)
 }
 
-/// Returns whether `a < b`, as two's complement numbers if `signed`: 1 AND per bit.
+/// Returns 1 if `a < b`, and 0 otherwise. The numbers are in two's complement if `signed` is set.
+/// This costs 1 AND gate per bit.
 pub(super) fn less(g: &mut Gates, a: &[Lit], b: &[Lit], signed: bool) -> Lit {
     let mut borrow = Lit::ZERO;
     for (i, (&a_bit, &b_bit)) in a.iter().zip(b).enumerate() {
-        // The sign bit has the weight -2^(n-1), so the number with the larger sign bit is the
-        // smaller one.
+        // The sign bit has the weight -2^(n-1). If the signs differ, the number whose sign bit is 1
+        // is the smaller one, so the sign bits are exchanged.
         let swapped = signed && i + 1 == a.len();
         let ab = g.xor(a_bit, b_bit);
         borrow = next_borrow(g, ab, if swapped { a_bit } else { b_bit }, borrow);
@@ -59,15 +59,16 @@ pub(super) fn less(g: &mut Gates, a: &[Lit], b: &[Lit], signed: bool) -> Lit {
     borrow
 }
 
-/// Returns `borrow` where the two bits are equal, else `b`; `ab` is the XOR of the bits.
+/// Returns the borrow out of one bit position of `a - b`: `borrow` if the bits of `a` and `b` are
+/// equal, and otherwise the bit `b`. `ab` is the XOR of the two bits.
 fn next_borrow(g: &mut Gates, ab: Lit, b: Lit, borrow: Lit) -> Lit {
     let b_or_borrow = g.xor(b, borrow);
     let changed = g.and(ab, b_or_borrow);
     g.xor(borrow, changed)
 }
 
-/// Returns the smaller of two numbers and whether it is `a`: 2 AND and 4 XOR per bit, minus 2 XOR
-/// for the first borrow.
+/// Returns the smaller of two numbers, and 1 if `a` is strictly smaller. This costs 2 AND and 4 XOR
+/// gates per bit, minus 2 XOR gates because the first borrow is constant.
 pub(super) fn minimum(g: &mut Gates, a: &[Lit], b: &[Lit], signed: bool) -> (Vec<Lit>, Lit) {
     let mut borrow = Lit::ZERO;
     let mut differences = Vec::with_capacity(a.len());
@@ -86,7 +87,7 @@ pub(super) fn minimum(g: &mut Gates, a: &[Lit], b: &[Lit], signed: bool) -> (Vec
     (minimum, borrow)
 }
 
-/// Returns whether all bits are equal: `n - 1` AND.
+/// Returns 1 if `a` and `b` are equal, and 0 otherwise. This costs `n - 1` AND gates.
 pub(super) fn equal(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Lit {
     let same: Vec<Lit> = (a.iter().zip(b))
         .map(|(&a, &b)| g.xor(a, b).negate())
@@ -94,7 +95,8 @@ pub(super) fn equal(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Lit {
     all(g, same)
 }
 
-/// Returns the AND of all bits, computed in a balanced tree: `n - 1` AND.
+/// Returns the AND of all bits, computed in a balanced tree. This costs `n - 1` AND gates for `n`
+/// bits.
 pub(super) fn all(g: &mut Gates, bits: Vec<Lit>) -> Lit {
     let mut level = bits;
     while level.len() > 1 {
@@ -109,14 +111,15 @@ pub(super) fn all(g: &mut Gates, bits: Vec<Lit>) -> Lit {
     level.first().copied().unwrap_or(Lit::ONE)
 }
 
-/// Returns `a` where `choice` is 1, else `b`: 1 AND per bit.
+/// Returns `a` if `choice` is 1, and `b` otherwise. This costs 1 AND gate per bit.
 pub(super) fn select(g: &mut Gates, choice: Lit, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
     (a.iter().zip(b))
         .map(|(&a, &b)| g.mux(choice, a, b))
         .collect()
 }
 
-/// Returns `-a` where `condition` is 1, else `a`: `n - 1` AND, or `n - 2` for a constant condition.
+/// Returns `-a` if `condition` is 1, and `a` otherwise. This costs `n - 1` AND gates, or `n - 2` if
+/// the condition is the constant 1.
 pub(super) fn negate_if(g: &mut Gates, a: &[Lit], condition: Lit) -> Vec<Lit> {
     let flipped: Vec<Lit> = a.iter().map(|&bit| g.xor(bit, condition)).collect();
     let mut carry = condition;
@@ -129,11 +132,12 @@ pub(super) fn negate_if(g: &mut Gates, a: &[Lit], condition: Lit) -> Vec<Lit> {
         .collect()
 }
 
-/// Returns the sum of many numbers. Each number after the first costs 1 AND for each bit except the
-/// highest.
+/// Returns the sum of numbers of `width` bits, modulo `2^width`. Each number after the first costs
+/// `width - 1` AND gates.
 ///
-/// A carry-save tree: independent full adders reduce three numbers to two until two are left. The
-/// depth grows with the logarithm of the number of operands.
+/// The adders form a carry-save tree: full adders that are independent of each other replace three
+/// numbers by two, until two are left. The depth of the tree grows with the logarithm of the number
+/// of operands.
 pub(super) fn sum(g: &mut Gates, numbers: Vec<Vec<Lit>>, width: usize) -> Vec<Lit> {
     let mut queue = VecDeque::from(numbers);
     loop {
@@ -158,8 +162,8 @@ pub(super) fn sum(g: &mut Gates, numbers: Vec<Vec<Lit>>, width: usize) -> Vec<Li
     }
 }
 
-/// Counts the ones; the count has the fewest bits that can hold `n`. Costs `n` AND minus the number
-/// of ones in the binary notation of `n`.
+/// Returns the number of ones among `n` bits. The result has as many bits as the binary notation of
+/// `n`. This costs `n` AND gates, minus the number of ones in the binary notation of `n`.
 pub(super) fn count_ones(g: &mut Gates, bits: &[Lit]) -> Vec<Lit> {
     let mut count = Vec::new();
     let mut column = VecDeque::from(bits.to_vec());

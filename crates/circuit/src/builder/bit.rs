@@ -4,7 +4,8 @@ use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, BitXor, BitXorAssign, N
 
 use super::{Builder, Value, gates::Lit};
 
-/// One bit. `&` and `|` cost 1 AND, `^` and `!` none.
+/// One bit of a circuit under construction. The operators `&` and `|` cost 1 AND gate, `^` and `!`
+/// cost none.
 #[derive(Clone, Copy)]
 pub struct Bit<'b> {
     pub(super) builder: Builder<'b>,
@@ -12,7 +13,8 @@ pub struct Bit<'b> {
 }
 
 impl<'b> Bit<'b> {
-    /// Returns `if_one` where this bit is 1, else `if_zero`: 1 AND per bit of the value.
+    /// Returns `if_one` if this bit is 1, and `if_zero` otherwise. This costs 1 AND gate per bit of
+    /// the value.
     ///
     /// # Panics
     /// Panics if the two values differ in width.
@@ -34,20 +36,20 @@ impl<'b> Bit<'b> {
         if_one.with_bits(&bits)
     }
 
-    /// Returns whether two bits are equal, without an AND.
+    /// Returns 1 if the two bits are equal, and 0 otherwise. This costs no AND gate.
     #[must_use]
     pub fn eq(self, other: Self) -> Self {
         !(self ^ other)
     }
 
-    /// Returns the builder that made this bit.
+    /// Returns the builder of the circuit to which this bit belongs.
     #[must_use]
     pub fn builder(self) -> Builder<'b> {
         self.builder
     }
 
-    /// Returns the same bit with its pending negation, if any, as an explicit gate; see
-    /// `Word::materialize`.
+    /// Returns the same bit. If it has a pending negation, a NOT gate is added for it (see
+    /// `Word::materialize`).
     pub(crate) fn materialize(self) -> Self {
         self.make(|gates| gates.materialize(self.lit))
     }

@@ -11,33 +11,33 @@ use super::{
     value::{FixedValue, Value, check_width, fixed_shape},
 };
 
-/// An unsigned number of `N` bits; `N` is at least 1.
+/// An unsigned number of `N` bits, where `N` is at least 1.
 ///
 /// | operation | AND gates |
 /// | --- | --- |
 /// | `+`, `-` (modulo `2^N`) | `N - 1` |
 /// | unary `-` | `N - 2` |
-/// | `*` (modulo `2^N`) | `N^2 - N + 1`; fewer from 32 bits on (32: 975, 64: 3,620, 128: 12,595) |
+/// | `*` (modulo `2^N`) | `N^2 - N + 1`, fewer from 32 bits on (32: 975, 64: 3,620, 128: 12,595) |
 /// | `/` | `N (N + 1) / 2 + 2 N - 3` |
 /// | `%` | `2 N - 1` more than `/` |
 /// | <code>&</code>, <code>\|</code> | `N` |
 /// | `^`, `!`, `<<`, `>>` by a public distance | 0 |
 ///
-/// The counts hold for `N >= 2`. `x / 0` is all ones and `x % 0` is `x`. The right operand may also
-/// be a `u128` constant, which makes most operations cheaper. A constant that does not fit in `N`
-/// bits makes the operator panic.
+/// The counts hold for `N >= 2`. All bits of `x / 0` are 1, and `x % 0` is `x`. The right operand
+/// may also be a `u128` constant, with which most operations need fewer AND gates. The operator
+/// panics if the constant does not fit in `N` bits.
 #[derive(Clone, Copy)]
 pub struct UInt<'b, const N: usize> {
     builder: Builder<'b>,
     lits: [Lit; N],
 }
 
-/// A signed number of `N` bits in two's complement; `N` is at least 1.
+/// A signed number of `N` bits in two's complement, where `N` is at least 1.
 ///
-/// Costs and conventions are those of [`UInt`], with these exceptions. `/` truncates toward zero,
-/// `%` has the sign of the dividend, and each costs `3 N - 3` more AND gates. The lowest number
-/// divided by -1 wraps to the lowest number. `x % 0` is `x`; `x / 0` is -1 for `x >= 0` and 1
-/// otherwise. `>>` copies the sign. Constant right operands are `i128`.
+/// The operators have the same results and costs as for [`UInt`], with these exceptions. `/` rounds
+/// toward zero, `%` has the sign of the dividend, and each costs `3 N - 3` more AND gates. The
+/// smallest number divided by -1 is the smallest number. `x / 0` is -1 for `x >= 0` and 1 for
+/// `x < 0`. `>>` shifts in copies of the sign. A constant right operand is an `i128`.
 #[derive(Clone, Copy)]
 pub struct Int<'b, const N: usize> {
     builder: Builder<'b>,
@@ -45,7 +45,7 @@ pub struct Int<'b, const N: usize> {
 }
 
 impl<'b, const N: usize> UInt<'b, N> {
-    /// Returns a constant.
+    /// Returns the constant `value`.
     ///
     /// # Panics
     /// Panics if `value` does not fit in `N` bits.
@@ -54,7 +54,7 @@ impl<'b, const N: usize> UInt<'b, N> {
         Self::of_lits(builder, &number::unsigned_constant(value, N))
     }
 
-    /// Returns a constant of the same type and builder.
+    /// Returns the constant `value`, of the same type and builder as this number.
     ///
     /// # Panics
     /// Panics if `value` does not fit in `N` bits.
@@ -84,7 +84,7 @@ impl<'b, const N: usize> UInt<'b, N> {
 }
 
 impl<'b, const N: usize> Int<'b, N> {
-    /// Returns a constant.
+    /// Returns the constant `value`.
     ///
     /// # Panics
     /// Panics if `value` does not fit in `N` bits with its sign.
@@ -93,7 +93,7 @@ impl<'b, const N: usize> Int<'b, N> {
         Self::of_lits(builder, &number::signed_constant(value, N))
     }
 
-    /// Returns a constant of the same type and builder.
+    /// Returns the constant `value`, of the same type and builder as this number.
     ///
     /// # Panics
     /// Panics if `value` does not fit in `N` bits with its sign.
@@ -102,7 +102,8 @@ impl<'b, const N: usize> Int<'b, N> {
         Self::new(self.builder, value)
     }
 
-    /// Returns the number with `M` bits: copies of the sign are appended, or high bits are dropped.
+    /// Returns the number with `M` bits: copies of the sign are appended at the top, or high bits
+    /// are dropped.
     #[must_use]
     pub fn resize<const M: usize>(self) -> Int<'b, M> {
         Int {
@@ -120,13 +121,14 @@ impl<'b, const N: usize> Int<'b, N> {
         }
     }
 
-    /// Returns whether the number is below zero, without an AND.
+    /// Returns 1 if the number is below zero, and 0 otherwise. This costs no gate.
     #[must_use]
     pub fn is_negative(&self) -> Bit<'b> {
         self.bit(N - 1)
     }
 
-    /// Returns the absolute value, which always fits in `N` unsigned bits: `N - 1` AND.
+    /// Returns the absolute value, which always fits in `N` unsigned bits. This costs `N - 1` AND
+    /// gates.
     #[must_use]
     pub fn unsigned_abs(&self) -> UInt<'b, N> {
         self.unary(|g, bits| arith::negate_if(g, bits, bits[N - 1]))
@@ -143,7 +145,8 @@ macro_rules! fixed_number {
                 Word::new(self.builder, self.lits.to_vec())
             }
 
-            /// Makes a number of exactly `N` literals; panics on fewer.
+            /// Returns the number that consists of the first `N` literals. Panics if there are
+            /// fewer.
             fn of_lits(builder: Builder<'b>, lits: &[Lit]) -> Self {
                 const { assert!(N > 0, "a number has at least one bit") };
                 Self {

@@ -1,14 +1,14 @@
-//! The gates behind a builder: folds constants as gates are added, then drops unused gates and
-//! numbers the wires.
+//! The gates that a builder has added. Constants are folded when a gate is added. At the end,
+//! unused gates are dropped and the wires get their numbers.
 
 use std::collections::HashMap;
 
 use crate::{Circuit, CircuitError, Op, Wire};
 
-/// A node or its negation: `node << 1 | inverted`.
+/// A literal, which is a node of [`Gates`] or the negation of one: `node << 1 | inverted`.
 ///
-/// Node 0 is the constant 0, so constants are ordinary literals. A negation becomes a gate only if
-/// an AND gate or an output uses it.
+/// Node 0 is the constant 0, so a constant is a literal, too. A negation becomes a gate only if an
+/// AND gate or an output uses it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Lit(u32);
 
@@ -41,25 +41,27 @@ impl Lit {
     }
 }
 
-/// The largest number of nodes: node numbers need 31 bits, like wires.
+/// The largest number of nodes. A [`Lit`] has 31 bits for the number of its node.
 const MAX_NODES: usize = (1 << 31) - 1;
 
-/// Marks a node that no output depends on.
+/// The entry of a node on which no output depends, in the result of [`Gates::live_nodes`].
 const DEAD: Wire = Wire::MAX;
 
-/// All nodes added so far. Input bits are nodes too, and may occur anywhere in the sequence.
+/// All nodes added so far: the constant 0, gates and input bits, in any order that has operands
+/// before the gates that read them.
 pub(crate) struct Gates {
-    /// The operation of each node. [`Op::Copy`] marks an input bit; copies need no nodes.
+    /// The operation of each node, or [`Op::Copy`] for an input bit. A copy of a value needs no
+    /// node.
     ops: Vec<Op>,
-    /// Operand nodes; the first operand of an input bit is its wire.
+    /// The operand nodes of each node. The first operand of an input bit is its wire number.
     operands: Vec<[u32; 2]>,
-    /// Maps a node to the node that negates it.
+    /// Maps a node to the node with the opposite value, if such a node was added for it.
     negations: HashMap<u32, u32>,
     input_widths: Vec<u32>,
     input_bits: u64,
     output_widths: Vec<u32>,
     outputs: Vec<u32>,
-    /// Number of nodes requested beyond [`MAX_NODES`].
+    /// Number of nodes that were not added, because there were already [`MAX_NODES`].
     refused: u64,
 }
 
@@ -77,7 +79,7 @@ impl Gates {
         }
     }
 
-    /// Adds an input value and returns its bits.
+    /// Adds an input value of `width` bits and returns its bits.
     pub(super) fn input(&mut self, width: usize) -> Vec<Lit> {
         // A width over `u32::MAX` also exceeds the limit on wires, so `finish` rejects it.
         self.input_widths
@@ -91,7 +93,7 @@ impl Gates {
             .collect()
     }
 
-    /// Adds an output value.
+    /// Adds an output value that consists of `bits`.
     pub(super) fn output(&mut self, bits: impl ExactSizeIterator<Item = Lit>) {
         self.output_widths
             .push(u32::try_from(bits.len()).unwrap_or(u32::MAX));
@@ -128,7 +130,8 @@ impl Gates {
         self.and(a.negate(), b.negate()).negate()
     }
 
-    /// Returns `a` if `select` is 1, else `b`: 1 AND, or none if `a ^ b` is constant.
+    /// Returns `a` if `select` is 1, and `b` otherwise. This adds 1 AND gate, or none if `a ^ b` is
+    /// constant.
     pub(crate) fn mux(&mut self, select: Lit, a: Lit, b: Lit) -> Lit {
         let difference = self.xor(a, b);
         let chosen = self.and(select, difference);
@@ -149,7 +152,8 @@ impl Gates {
         Lit(self.positive(lit) << 1)
     }
 
-    /// Returns a node with the value of the literal, adding a NOT gate if the literal is inverted.
+    /// Returns a node with the value of the literal. If the literal is inverted, this is a NOT
+    /// gate, which is added unless it exists.
     fn positive(&mut self, lit: Lit) -> u32 {
         if !lit.is_inverted() {
             return lit.node();
@@ -174,10 +178,10 @@ impl Gates {
         Lit((node as u32) << 1)
     }
 
-    /// Drops the nodes that no output depends on, numbers the wires, and assembles the circuit.
+    /// Drops the gates on which no output depends, numbers the wires, and returns the circuit.
     ///
     /// # Errors
-    /// Returns [`CircuitError::TooManyWires`].
+    /// Returns [`CircuitError::TooManyWires`] if there are 2^31 wires or more.
     pub(super) fn finish(mut self) -> Result<Circuit, CircuitError> {
         if self.refused > 0 {
             return Err(CircuitError::TooManyWires(MAX_NODES as u64 + self.refused));
@@ -188,7 +192,8 @@ impl Gates {
         let mut wires = self.live_nodes();
         let mut next = self.input_bits as Wire;
         let mut kept = 0;
-        // Live gates are compacted in place, so a large circuit is never in memory twice.
+        // The gates to keep are moved to the front of the same vectors, so a large circuit is never
+        // in memory twice.
         for node in 0..self.ops.len() {
             if self.ops[node] == Op::Copy {
                 wires[node] = self.operands[node][0];
@@ -222,7 +227,7 @@ impl Gates {
         )
     }
 
-    /// Returns [`DEAD`] for each node that no output depends on and 0 for all others.
+    /// Returns, for each node, [`DEAD`] if no output depends on it, and 0 otherwise.
     fn live_nodes(&self) -> Vec<Wire> {
         let mut live = vec![DEAD; self.ops.len()];
         for &node in &self.outputs {

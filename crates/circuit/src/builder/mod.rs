@@ -1,7 +1,7 @@
 //! Builds circuits from Rust functions over typed values.
 //!
-//! A function takes a [`Builder`], declares inputs, computes with ordinary operators, and declares
-//! the outputs:
+//! The function takes a [`Builder`], declares inputs, computes with Rust's operators, and declares
+//! outputs:
 //!
 //! ```
 //! use transpute_circuit::{Bits, Builder, UInt};
@@ -19,14 +19,14 @@
 //! # Ok::<(), transpute_circuit::CircuitError>(())
 //! ```
 //!
-//! Values are handles to wires. [`Bit`], [`UInt<N>`](UInt) and [`Int<N>`](Int) are `Copy`;
+//! Values are handles to wires. [`Bit`], [`UInt<N>`](UInt) and [`Int<N>`](Int) are `Copy`.
 //! [`Word`], whose width is chosen at run time, is `Clone`. Each call of an input or output method
-//! declares one input or output value of the circuit; an array or a tuple is one value. Bit 0 of a
-//! number is its least significant bit and comes first.
+//! declares one input or output value of the circuit, also for an array or a tuple. The first wire
+//! of a number is its bit 0, which is the least significant.
 //!
-//! Only AND gates need communication, so each operation documents how many it uses. Constants are
-//! folded while the circuit is built, negation is free, and gates that reach no output are dropped.
-//! The documented counts are therefore upper bounds.
+//! In most garbling schemes, only AND gates need communication, so each operation documents its
+//! number of AND gates. These numbers are upper bounds, because constants are folded and gates on
+//! which no output depends are dropped.
 //!
 //! Handles of one circuit cannot be used in another circuit, because their lifetimes differ:
 //!
@@ -61,11 +61,12 @@ use gates::{Gates, Lit};
 
 /// Builds a [`Circuit`] from a function; see the [module documentation](self).
 ///
-/// A builder is a handle that may be copied. Its lifetime ties all values to their circuit.
+/// A builder is a handle that may be copied. Its lifetime identifies the circuit: a value can only
+/// be used with the builder that has the same lifetime.
 #[derive(Clone, Copy)]
 pub struct Builder<'b> {
     gates: &'b RefCell<Gates>,
-    /// Makes the lifetime invariant, so that using a value of another builder is a type error.
+    /// Makes the lifetime invariant, so that the use of another builder's value is a type error.
     circuit: PhantomData<fn(&'b ()) -> &'b ()>,
 }
 
@@ -105,14 +106,14 @@ impl<'b> Builder<'b> {
             .collect()
     }
 
-    /// Declares an output value.
+    /// Declares an output value of the circuit that consists of the bits of `value`.
     pub fn output(self, value: impl Value<'b>) {
         let mut bits = Vec::with_capacity(value.width());
         value.append_bits(&mut bits);
         self.with(|gates| gates.output(bits.iter().map(|bit| bit.lit)));
     }
 
-    /// Returns a constant bit.
+    /// Returns the constant `value` as a bit, which costs no gate unless it becomes an output.
     #[must_use]
     pub fn bit(self, value: bool) -> Bit<'b> {
         Bit {
@@ -136,8 +137,8 @@ impl<'b> Builder<'b> {
         Word::new(self, bits.into_iter().map(|bit| bit.lit).collect())
     }
 
-    /// Returns a bit that is always 0 but that constant folding treats as a variable, for circuits
-    /// that must have a given number of gates.
+    /// Returns a bit that is always 0, but that constant folding treats as a variable. Generators
+    /// use it for circuits that must have a given number of gates.
     pub(crate) fn opaque_zero(self) -> Bit<'b> {
         Bit {
             builder: self,

@@ -9,14 +9,15 @@ use super::{
 /// multiplication.
 const KARATSUBA_WIDTH: usize = 16;
 
-/// Returns the low `n` bits of the product of two `n`-bit numbers: `n^2 - n + 1` AND, fewer from
-/// twice [`KARATSUBA_WIDTH`] on.
+/// Returns the low `n` bits of the product of two `n`-bit numbers. This costs `n^2 - n + 1` AND
+/// gates, and fewer if `n` is at least twice [`KARATSUBA_WIDTH`].
 pub(super) fn multiply(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
     let n = a.len();
     if n < 2 * KARATSUBA_WIDTH {
         return multiply_rows(g, a, b);
     }
-    // The full product a0 b0, and the low bits of a1 b0 and a0 b1, which are shifted by half.
+    // With h = half, a = a0 + a1 2^h and b = b0 + b1 2^h, the product is a0 b0 + (a1 b0 + a0 b1)
+    // 2^h modulo 2^n. Of a1 b0 and a0 b1, only the low n - h bits are needed.
     let half = n.div_ceil(2);
     let rest = n - half;
     let mut product = multiply_wide(g, &a[..half], &b[..half]);
@@ -41,15 +42,15 @@ fn multiply_rows(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
     product
 }
 
-/// Returns all `2 n` bits of the product of two unsigned `n`-bit numbers: `2 n^2 - n` AND, fewer
-/// from [`KARATSUBA_WIDTH`] on.
+/// Returns all `2 n` bits of the product of two unsigned `n`-bit numbers. This costs `2 n^2 - n`
+/// AND gates, and fewer if `n` is at least [`KARATSUBA_WIDTH`].
 pub(super) fn multiply_wide(g: &mut Gates, a: &[Lit], b: &[Lit]) -> Vec<Lit> {
     let n = a.len();
     if n < KARATSUBA_WIDTH {
         return multiply_wide_rows(g, a, b);
     }
-    // Karatsuba, with a = a0 + a1 2^h and b = b0 + b1 2^h: a0 b1 + a1 b0 = (a0 + a1)(b0 + b1) - a0
-    // b0 - a1 b1.
+    // Karatsuba's method, with h = half, a = a0 + a1 2^h and b = b0 + b1 2^h:
+    // a0 b1 + a1 b0 = (a0 + a1)(b0 + b1) - a0 b0 - a1 b1.
     let half = n.div_ceil(2);
     let low = multiply_wide(g, &a[..half], &b[..half]);
     let high = multiply_wide(g, &a[half..], &b[half..]);
@@ -95,16 +96,17 @@ fn row(g: &mut Gates, a: &[Lit], factor: Lit) -> Vec<Lit> {
     a.iter().map(|&bit| g.and(bit, factor)).collect()
 }
 
-/// Returns quotient and remainder of unsigned `n`-bit numbers: `n (n + 1) / 2 + 2 n - 3` AND for
-/// the quotient, `2 n - 1` more for the remainder. `x / 0` is all ones and `x % 0` is `x`.
+/// Returns the quotient and the remainder of two unsigned `n`-bit numbers. The quotient costs
+/// `n (n + 1) / 2 + 2 n - 3` AND gates, and the remainder `2 n - 1` more. All bits of `x / 0` are
+/// 1, and `x % 0` is `x`.
 ///
-/// Non-restoring division, with one adder per step. Step `k` appends the next bit of the dividend,
-/// from the top, to the partial remainder. It then subtracts the divisor if the previous partial
-/// remainder was not negative, else adds it.
+/// The method is non-restoring division, with one adder per step. Step `k` appends the next bit of
+/// the dividend, from the top, to the partial remainder. It then subtracts the divisor if the
+/// previous partial remainder was not negative, and adds it otherwise. The result is the partial
+/// remainder `R_k`.
 ///
-/// Only the low `k + 1` bits of the partial remainder `R_k` are computed. If the divisor has a bit
-/// past the first `k`, `R_k` is negative. Otherwise `R_k` lies between `-2^k` and `2^k`, and bit
-/// `k` is its sign.
+/// Only the low `k + 1` bits of `R_k` are computed. If the divisor is at least `2^k`, `R_k` is
+/// negative. Otherwise `R_k` lies between `-2^k` and `2^k`, and bit `k` is its sign.
 pub(super) fn divide(g: &mut Gates, a: &[Lit], d: &[Lit]) -> (Vec<Lit>, Vec<Lit>) {
     let n = a.len();
     // `fits[k]` is 1 if all bits of the divisor from bit `k` on are 0.
@@ -114,7 +116,7 @@ pub(super) fn divide(g: &mut Gates, a: &[Lit], d: &[Lit]) -> (Vec<Lit>, Vec<Lit>
     }
     let mut quotient = vec![Lit::ZERO; n];
     let mut partial = vec![Lit::ZERO];
-    // `positive` is 1 if the next step subtracts.
+    // `positive` is 1 if the partial remainder is not negative, so that the next step subtracts.
     let mut positive = Lit::ONE;
     for k in 1..=n {
         partial.insert(0, a[n - k]);
@@ -132,9 +134,9 @@ pub(super) fn divide(g: &mut Gates, a: &[Lit], d: &[Lit]) -> (Vec<Lit>, Vec<Lit>
     (quotient, remainder)
 }
 
-/// Returns quotient and remainder of two's complement `n`-bit numbers, truncated toward zero. Costs
-/// [`divide`] of the magnitudes, plus `n - 1` AND for each of dividend, divisor, quotient and
-/// remainder.
+/// Returns the quotient, rounded toward zero, and the remainder of two `n`-bit numbers in two's
+/// complement. This costs as much as [`divide`], plus `n - 1` AND gates for each of dividend,
+/// divisor, quotient and remainder.
 pub(super) fn divide_signed(g: &mut Gates, a: &[Lit], d: &[Lit]) -> (Vec<Lit>, Vec<Lit>) {
     let sign = |number: &[Lit]| number.last().copied().unwrap_or(Lit::ZERO);
     let (a_sign, d_sign) = (sign(a), sign(d));

@@ -1,16 +1,16 @@
-//! Methods shared by the three number types.
+//! The methods that [`Word`](super::Word), [`UInt`](super::UInt) and [`Int`](super::Int) share.
 
 use super::{
     Builder,
     gates::{Gates, Lit},
 };
 
-/// A number type: it has a builder and a slice of literals, least significant first.
+/// A number type. A number has a builder and one literal per bit, least significant first.
 pub(super) trait Number<'b>: Sized {
     fn builder_of(&self) -> Builder<'b>;
     fn lits(&self) -> &[Lit];
 
-    /// Returns a number of the same width as `self`.
+    /// Returns a number of the same builder as `self` that consists of `lits`.
     fn like(&self, lits: Vec<Lit>) -> Self;
 
     fn unary(&self, function: impl FnOnce(&mut Gates, &[Lit]) -> Vec<Lit>) -> Self {
@@ -30,7 +30,7 @@ pub(super) trait Number<'b>: Sized {
     }
 }
 
-/// Returns the bits of an unsigned constant.
+/// Returns the bits of an unsigned constant, least significant first.
 ///
 /// # Panics
 /// Panics if `value` does not fit in `width` bits.
@@ -44,7 +44,7 @@ pub(super) fn unsigned_constant(value: u128, width: usize) -> Vec<Lit> {
         .collect()
 }
 
-/// Returns the bits of a constant in two's complement.
+/// Returns the bits of a constant in two's complement, least significant first.
 ///
 /// # Panics
 /// Panics if `value` does not fit in `width` bits, sign included.
@@ -61,7 +61,7 @@ pub(super) fn signed_constant(value: i128, width: usize) -> Vec<Lit> {
         .collect()
 }
 
-/// Returns the bits shifted left by `distance`; zeros are shifted in.
+/// Shifts the bits left by `distance`. Zeros become the low bits.
 pub(super) fn shift_left(bits: &[Lit], distance: usize) -> Vec<Lit> {
     let distance = distance.min(bits.len());
     let mut shifted = vec![Lit::ZERO; distance];
@@ -69,7 +69,7 @@ pub(super) fn shift_left(bits: &[Lit], distance: usize) -> Vec<Lit> {
     shifted
 }
 
-/// Returns the bits shifted right by `distance`; copies of `fill` are shifted in.
+/// Shifts the bits right by `distance`. Copies of `fill` become the high bits.
 pub(super) fn shift_right(bits: &[Lit], distance: usize, fill: Lit) -> Vec<Lit> {
     let mut shifted = bits[distance.min(bits.len())..].to_vec();
     shifted.resize(bits.len(), fill);
@@ -80,19 +80,19 @@ pub(super) fn shift_right(bits: &[Lit], distance: usize, fill: Lit) -> Vec<Lit> 
 macro_rules! number_methods {
     ([$($generics:tt)*] $type:ty, $lifetime:lifetime, $signed:literal) => {
         impl<$($generics)*> $type {
-            /// Returns the builder that made this number.
+            /// Returns the builder of the circuit to which this number belongs.
             #[must_use]
             pub fn builder(&self) -> Builder<$lifetime> {
                 self.builder_of()
             }
 
-            /// Returns the number of bits, `n` in the costs of the other methods.
+            /// Returns the number of bits, which is called `n` in the costs of the other methods.
             #[must_use]
             pub fn width(&self) -> usize {
                 self.lits().len()
             }
 
-            /// Returns bit `index`; bit 0 is the least significant.
+            /// Returns the bit with this index. Bit 0 is the least significant.
             ///
             /// # Panics
             /// Panics if `index` is not below the width.
@@ -109,7 +109,7 @@ macro_rules! number_methods {
                 self.lits().iter().map(|&lit| Bit { builder, lit }).collect()
             }
 
-            /// Returns whether the numbers are equal: `n - 1` AND.
+            /// Returns 1 if the numbers are equal, and 0 otherwise. This costs `n - 1` AND gates.
             ///
             /// # Panics
             /// Panics if the operands differ in width.
@@ -118,7 +118,7 @@ macro_rules! number_methods {
                 self.as_bit(self.binary(other, arith::equal))
             }
 
-            /// Returns whether the numbers differ: `n - 1` AND.
+            /// Returns 1 if the numbers differ, and 0 otherwise. This costs `n - 1` AND gates.
             ///
             /// # Panics
             /// Panics if the operands differ in width.
@@ -127,7 +127,7 @@ macro_rules! number_methods {
                 !self.eq(other)
             }
 
-            /// Returns whether this number is less than the other: `n` AND.
+            /// Returns 1 if this number is less than the other. This costs `n` AND gates.
             ///
             /// # Panics
             /// Panics if the operands differ in width.
@@ -136,7 +136,7 @@ macro_rules! number_methods {
                 self.as_bit(self.binary(other, |g, a, b| arith::less(g, a, b, $signed)))
             }
 
-            /// Returns whether this number is greater than the other: `n` AND.
+            /// Returns 1 if this number is greater than the other. This costs `n` AND gates.
             ///
             /// # Panics
             /// Panics if the operands differ in width.
@@ -145,7 +145,7 @@ macro_rules! number_methods {
                 other.lt(self)
             }
 
-            /// Returns whether this number is at most the other: `n` AND.
+            /// Returns 1 if this number is at most the other. This costs `n` AND gates.
             ///
             /// # Panics
             /// Panics if the operands differ in width.
@@ -154,7 +154,7 @@ macro_rules! number_methods {
                 !other.lt(self)
             }
 
-            /// Returns whether this number is at least the other: `n` AND.
+            /// Returns 1 if this number is at least the other. This costs `n` AND gates.
             ///
             /// # Panics
             /// Panics if the operands differ in width.
@@ -163,14 +163,14 @@ macro_rules! number_methods {
                 !self.lt(other)
             }
 
-            /// Returns whether the number is zero: `n - 1` AND.
+            /// Returns 1 if the number is zero. This costs `n - 1` AND gates.
             #[must_use]
             pub fn is_zero(&self) -> Bit<$lifetime> {
                 let inverted = self.lits().iter().map(|bit| bit.negate()).collect();
                 self.as_bit(self.builder_of().with(|g| arith::all(g, inverted)))
             }
 
-            /// Returns the smaller of two numbers: `2 n` AND.
+            /// Returns the smaller of two numbers. This costs `2 n` AND gates.
             ///
             /// # Panics
             /// Panics if the operands differ in width.
@@ -179,7 +179,8 @@ macro_rules! number_methods {
                 self.min_with(other).0
             }
 
-            /// Returns the smaller of two numbers and whether it is strictly this one: `2 n` AND.
+            /// Returns the smaller of two numbers, and a bit that is 1 if this number is strictly
+            /// smaller than the other. This costs `2 n` AND gates.
             ///
             /// # Panics
             /// Panics if the operands differ in width.
@@ -190,7 +191,7 @@ macro_rules! number_methods {
                 (self.like(minimum), self.as_bit(is_self))
             }
 
-            /// Returns the larger of two numbers: `2 n` AND.
+            /// Returns the larger of two numbers. This costs `2 n` AND gates.
             ///
             /// # Panics
             /// Panics if the operands differ in width.
@@ -202,8 +203,8 @@ macro_rules! number_methods {
                 }))
             }
 
-            /// Returns quotient and remainder. The conventions are those of the operators `/` and
-            /// `%`, and both results together cost as much as `%`.
+            /// Returns the results of the operators `/` and `%`, which together cost as much as `%`
+            /// alone.
             ///
             /// # Panics
             /// Panics if the operands differ in width.
@@ -214,7 +215,7 @@ macro_rules! number_methods {
                 (self.like(quotient), self.like(remainder))
             }
 
-            /// Rotates the bits left by `distance` modulo `n`, without an AND.
+            /// Rotates the bits left by `distance` modulo `n`. This costs no gate.
             #[must_use]
             pub fn rotate_left(&self, distance: usize) -> Self {
                 self.unary(|_, bits| {
@@ -225,7 +226,7 @@ macro_rules! number_methods {
                 })
             }
 
-            /// Rotates the bits right by `distance` modulo `n`, without an AND.
+            /// Rotates the bits right by `distance` modulo `n`. This costs no gate.
             #[must_use]
             pub fn rotate_right(&self, distance: usize) -> Self {
                 self.unary(|_, bits| {
@@ -247,7 +248,7 @@ macro_rules! number_methods {
 macro_rules! unsigned_methods {
     ([$($generics:tt)*] $type:ty, $lifetime:lifetime) => {
         impl<$($generics)*> $type {
-            /// Returns the sum and the carry out: `n` AND.
+            /// Returns the sum modulo `2^n` and the carry out. This costs `n` AND gates.
             ///
             /// # Panics
             /// Panics if the operands differ in width.
@@ -257,8 +258,8 @@ macro_rules! unsigned_methods {
                 (self.like(sum), self.as_bit(carry))
             }
 
-            /// Returns the difference and the borrow out, which is 1 if this number is less than
-            /// the other: `n` AND.
+            /// Returns the difference modulo `2^n` and the borrow out, which is 1 if this number is
+            /// less than the other. This costs `n` AND gates.
             ///
             /// # Panics
             /// Panics if the operands differ in width.
@@ -268,8 +269,9 @@ macro_rules! unsigned_methods {
                 (self.like(difference), self.as_bit(borrow))
             }
 
-            /// Returns the low and the high half of the full product: `2 n^2 - n` AND, fewer from
-            /// 16 bits on (1,608 for 32 bits, 5,229 for 64, 16,466 for 128).
+            /// Returns the low and the high half of the product, which has `2 n` bits. This costs
+            /// `2 n^2 - n` AND gates for less than 16 bits, and fewer than that from 16 bits on:
+            /// 1,608 for 32 bits, 5,229 for 64 and 16,466 for 128.
             ///
             /// # Panics
             /// Panics if the operands differ in width.
@@ -280,8 +282,8 @@ macro_rules! unsigned_methods {
                 (self.like(low), self.like(high))
             }
 
-            /// Returns the number of ones, with the width of this number: `n` AND minus the number
-            /// of ones in the binary notation of `n`.
+            /// Returns the number of ones, as a number of the same width. This costs `n` AND gates,
+            /// minus the number of ones in the binary notation of `n`.
             #[must_use]
             pub fn count_ones(&self) -> Self {
                 self.unary(|g, bits| {

@@ -1,7 +1,8 @@
-//! The operators of the number types.
+//! A macro that implements the operators of [`Word`](super::Word), [`UInt`](super::UInt) and
+//! [`Int`](super::Int).
 
-/// Implements the operators between numbers by value and by reference, and with a constant on the
-/// right.
+/// Implements the operators of a number type. The operands may be values or references, and the
+/// right operand of a binary operator may also be a constant.
 macro_rules! number_operators {
     ([$($generics:tt)*] $type:ty, $constant:ty, $signed:literal) => {
         number_operators!(@binary [$($generics)*] $type, $constant, Add add AddAssign add_assign,

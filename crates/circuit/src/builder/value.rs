@@ -1,38 +1,39 @@
-//! The traits of circuit inputs, outputs and selectable values: bits, numbers, and collections of
-//! them.
+//! The traits of values that can be an input, an output or an operand of [`Bit::select`]. These are
+//! bits, numbers, and arrays, vectors and tuples of such values.
 
 use super::Bit;
 
-/// A value that consists of bits. Implement it for your own type by listing its fields in order.
+/// A value that consists of bits. An implementation for a struct concatenates the bits of its
+/// fields.
 pub trait Value<'b>: Clone {
-    /// Returns the number of bits.
+    /// Returns the number of bits of this value.
     fn width(&self) -> usize;
 
-    /// Appends the bits, the first wire first.
+    /// Appends the bits of this value to `bits`, in the order of the wires of an input or output.
     fn append_bits(&self, bits: &mut Vec<Bit<'b>>);
 
     /// Returns a value of the same shape as this one, with `bits` as its bits.
     ///
     /// # Panics
-    /// Panics if there are not [`Value::width`] bits.
+    /// Panics if the number of bits is not [`Value::width`].
     #[must_use]
     fn with_bits(&self, bits: &[Bit<'b>]) -> Self;
 }
 
 /// A [`Value`] whose width follows from its type, so that it can be declared as an input.
 pub trait FixedValue<'b>: Value<'b> {
-    /// The number of bits.
+    /// The number of bits of each value of this type.
     const WIDTH: usize;
 
     /// Returns the value whose bits are `bits`.
     ///
     /// # Panics
-    /// Panics if there are not [`FixedValue::WIDTH`] bits.
+    /// Panics if the number of bits is not [`FixedValue::WIDTH`].
     #[must_use]
     fn from_bits(bits: &[Bit<'b>]) -> Self;
 }
 
-/// Implements the methods of [`Value`] for a type that implements [`FixedValue`].
+/// Implements [`Value::width`] and [`Value::with_bits`] for a type that implements [`FixedValue`].
 macro_rules! fixed_shape {
     () => {
         fn width(&self) -> usize {
@@ -149,10 +150,10 @@ tuple_value!(A 0, B 1, C 2, D 3);
 tuple_value!(A 0, B 1, C 2, D 3, E 4);
 tuple_value!(A 0, B 1, C 2, D 3, E 4, F 5);
 
-/// Checks the number of bits passed for a value.
+/// Checks that there are `width` bits.
 ///
 /// # Panics
-/// Panics if there are not `width` bits.
+/// Panics if the number of bits is not `width`.
 pub(super) fn check_width(bits: &[Bit<'_>], width: usize) {
     assert_eq!(
         bits.len(),

@@ -11,10 +11,11 @@ use super::{
     value::{Value, check_width},
 };
 
-/// An unsigned number of any width, also used as a plain vector of bits.
+/// An unsigned number whose width is chosen at run time, or a vector of bits.
 ///
-/// Operators and their costs are those of [`UInt`](super::UInt). Operands of different widths make
-/// an operator panic. Separate methods interpret the bits in two's complement.
+/// The operators and their costs are the same as for [`UInt`](super::UInt). An operator panics if
+/// its operands differ in width. The methods whose names end in `_signed` interpret the bits in
+/// two's complement.
 #[derive(Clone)]
 pub struct Word<'b> {
     builder: Builder<'b>,
@@ -26,7 +27,7 @@ impl<'b> Word<'b> {
         Self { builder, lits }
     }
 
-    /// Returns a constant of the same width and builder.
+    /// Returns the constant `value` as a word of the same width and builder as this one.
     ///
     /// # Panics
     /// Panics if `value` does not fit in the width.
@@ -51,7 +52,7 @@ impl<'b> Word<'b> {
         Self::new(self.builder, lits)
     }
 
-    /// Returns the word with `width` bits: zeros are appended at the top, or high bits are dropped.
+    /// Returns this word with a new width: zeros are appended at the top, or high bits are dropped.
     #[must_use]
     pub fn resize(&self, width: usize) -> Self {
         let mut lits = self.lits.clone();
@@ -59,8 +60,8 @@ impl<'b> Word<'b> {
         Self::new(self.builder, lits)
     }
 
-    /// Returns the word with `width` bits: copies of the top bit are appended, or high bits are
-    /// dropped.
+    /// Returns this word with a new width: copies of the top bit are appended at the top, or high
+    /// bits are dropped.
     #[must_use]
     pub fn resize_signed(&self, width: usize) -> Self {
         let mut lits = self.lits.clone();
@@ -68,13 +69,15 @@ impl<'b> Word<'b> {
         Self::new(self.builder, lits)
     }
 
-    /// Returns the same word, with an explicit gate for each pending negation. A pending negation
-    /// would propagate through XORs, and each AND that depends on it might need a gate for it.
+    /// Returns the same word. For each bit with a pending negation, a NOT gate is added. Otherwise,
+    /// the negation would propagate through XOR gates to many bits, and each of these would need
+    /// its own NOT gate if an AND gate reads it.
     pub(crate) fn materialize(&self) -> Self {
         self.unary(|g, bits| bits.iter().map(|&bit| g.materialize(bit)).collect())
     }
 
-    /// Returns whether this number is less than the other, both in two's complement: `n` AND.
+    /// Returns 1 if this number is less than the other, both in two's complement. This costs `n`
+    /// AND gates for words of `n` bits.
     ///
     /// # Panics
     /// Panics if the operands differ in width.
@@ -83,8 +86,8 @@ impl<'b> Word<'b> {
         self.as_bit(self.binary(other, |g, a, b| arith::less(g, a, b, true)))
     }
 
-    /// Returns quotient and remainder in two's complement; costs and conventions are those of
-    /// [`Int`](super::Int).
+    /// Returns the quotient and the remainder of two numbers in two's complement. The results and
+    /// the costs are the same as for [`Int::div_rem`](super::Int::div_rem).
     ///
     /// # Panics
     /// Panics if the operands differ in width.
@@ -94,8 +97,8 @@ impl<'b> Word<'b> {
         (self.like(quotient), self.like(remainder))
     }
 
-    /// Returns the sum of words of one width, modulo `2^n`: at most `n - 1` AND for each word after
-    /// the first. The depth grows with the logarithm of the number of words.
+    /// Returns the sum of words of `n` bits, modulo `2^n`. Each word after the first costs at most
+    /// `n - 1` AND gates. The AND depth grows with the logarithm of the number of words.
     ///
     /// # Panics
     /// Panics if `words` is empty or the words differ in width.

@@ -1,4 +1,4 @@
-//! The table of named circuits; see [`entries`](super::entries).
+//! The entries of the catalogue, which [`entries`](super::entries) returns.
 
 use super::{Entry, Example, Failure};
 use crate::{
@@ -263,8 +263,8 @@ fn exact_min_cut(text: &str) -> Result<Circuit, Failure> {
     Ok(generators::exact_min_cut(vertices, width, options)?)
 }
 
-/// Parses `<number>x<number>` and passes each option that follows, separated by commas, to
-/// `option`.
+/// Parses `<number>x<number>[,<option>...]`. Returns the two numbers, and passes each option to the
+/// function `option`.
 fn pair_and_options(
     text: &str,
     option: impl FnMut(&str) -> Result<(), Failure>,
@@ -276,8 +276,8 @@ fn pair_and_options(
     Ok((number(first)?, number(second)?))
 }
 
-/// Parses a decimal number. A number over `usize::MAX` becomes `usize::MAX`, which exceeds every
-/// range.
+/// Parses a decimal number. A number over `usize::MAX` becomes `usize::MAX`, which the generators
+/// reject as out of range.
 fn number(text: &str) -> Result<usize, Failure> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Failure::Syntax);

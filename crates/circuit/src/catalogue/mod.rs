@@ -1,7 +1,7 @@
-//! Named circuits, for the command line and the documentation.
+//! Circuits that the command line and the documentation refer to by name.
 //!
-//! A *spec* is a name, or a name, a colon and parameters: `aes128`, `add:64`,
-//! `exact-min-cut:8x8,shared`.
+//! A *spec* identifies a circuit. It is a name, or a name, a colon and parameters, for example
+//! `aes128`, `add:64` or `exact-min-cut:8x8,shared`.
 
 use thiserror::Error;
 
@@ -15,14 +15,15 @@ use entries::ENTRIES;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Entry {
-    /// The name. An entry without parameters and one with parameters may share it.
+    /// The part of a spec before the colon. An entry without parameters and one with parameters may
+    /// have the same name.
     pub name: &'static str,
-    /// The syntax of the parameters, for help texts; empty if there are none.
+    /// The syntax of the part of a spec after the colon, for help texts. It is empty for an entry
+    /// without parameters.
     pub parameters: &'static str,
-    /// A description of the function, in one line.
+    /// A description of the function that the circuit computes, in one line.
     pub summary: &'static str,
-    /// A description of each input value, with its bit order; the first value is usually the
-    /// garbler's.
+    /// A description of each input value. The first value is usually the garbler's.
     pub inputs: &'static [&'static str],
     /// A description of each output value.
     pub outputs: &'static [&'static str],
@@ -31,37 +32,37 @@ pub struct Entry {
     make: fn(&str) -> Result<Circuit, Failure>,
 }
 
-/// A spec with values; each value is a hexadecimal integer for
-/// [`Bits::from_hex`](crate::Bits::from_hex).
+/// A spec with input values and the resulting output values. Each value is a hexadecimal integer
+/// for [`Bits::from_hex`](crate::Bits::from_hex).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Example {
-    /// The spec.
+    /// The spec of the circuit.
     pub spec: &'static str,
-    /// One value per input value; empty if they are too long to print.
+    /// The input values, or an empty slice if they are too long to print.
     pub inputs: &'static [&'static str],
-    /// The output values for these inputs.
+    /// The output values that result from `inputs`, or an empty slice if `inputs` is empty.
     pub outputs: &'static [&'static str],
 }
 
-/// The reason why a spec names no circuit.
+/// The reason why a spec does not identify a circuit.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum CatalogueError {
     /// No circuit has this name.
     #[error("there is no circuit {name:?}; there are {}", names())]
     UnknownName {
-        /// The name given.
+        /// The name in the spec.
         name: String,
     },
-    /// The parameters do not match the syntax of the circuit.
+    /// The parameters in the spec do not match the syntax of the named circuit.
     #[error("{name} is written {expected:?}, not {found:?}")]
     BadParameters {
         /// The name of the circuit.
         name: &'static str,
         /// The syntax of the circuit's spec.
         expected: String,
-        /// The spec given.
+        /// The spec that the caller passed.
         found: String,
     },
     /// A parameter is outside its range.
@@ -69,16 +70,16 @@ pub enum CatalogueError {
     Generator {
         /// The name of the circuit.
         name: &'static str,
-        /// The error of the generator.
+        /// The error that the generator of the circuit returned.
         reason: GeneratorError,
     },
 }
 
-/// Returns the circuit that `spec` names.
+/// Returns the circuit that `spec` identifies.
 ///
 /// # Errors
-/// Returns [`CatalogueError`] if there is no such circuit or its parameters are invalid or out of
-/// range.
+/// Returns [`CatalogueError`] if no circuit has the name in `spec`, or if the parameters in `spec`
+/// are invalid or out of range.
 ///
 /// # Examples
 /// ```
@@ -116,7 +117,7 @@ pub fn named(spec: &str) -> Result<Circuit, CatalogueError> {
     })
 }
 
-/// Returns all named circuits.
+/// Returns all entries of the catalogue.
 #[must_use]
 pub fn entries() -> &'static [Entry] {
     ENTRIES
@@ -134,7 +135,7 @@ impl Entry {
     }
 }
 
-/// The reason why an entry returned no circuit.
+/// The reason why `make` of an entry returned no circuit.
 enum Failure {
     Syntax,
     Generator(GeneratorError),

@@ -12,23 +12,25 @@ use crate::{Bit, Builder, Circuit, Word};
 /// `69c4e0d86a7b0430d8cdb78070b4c55a`. The widely used circuit file `aes_128.txt` has the same
 /// interface.
 ///
-/// 6,400 AND at depth 60: 200 S-boxes of 32 AND.
+/// The circuit has 6,400 AND gates in 200 S-boxes, and AND depth 60.
 #[must_use]
 pub fn aes128() -> Circuit {
     aes(4)
 }
 
-/// Returns the circuit of AES-192 encryption of one block; like [`aes128`], with a key of 192 bits.
+/// Returns the circuit of AES-192 encryption of one block. Its interface is that of [`aes128`] with
+/// a key of 192 bits.
 ///
-/// 7,168 AND at depth 72.
+/// The circuit has 7,168 AND gates and AND depth 72.
 #[must_use]
 pub fn aes192() -> Circuit {
     aes(6)
 }
 
-/// Returns the circuit of AES-256 encryption of one block; like [`aes128`], with a key of 256 bits.
+/// Returns the circuit of AES-256 encryption of one block. Its interface is that of [`aes128`] with
+/// a key of 256 bits.
 ///
-/// 8,832 AND at depth 84.
+/// The circuit has 8,832 AND gates and AND depth 84.
 #[must_use]
 pub fn aes256() -> Circuit {
     aes(8)
@@ -93,7 +95,7 @@ fn add_round_key<'b>(state: &mut [Byte<'b>], key: &[Byte<'b>]) {
     }
 }
 
-/// Rotates row `r` of the column-major state left by `r`.
+/// Rotates row `r` of the column-major 4×4 state left by `r` bytes.
 fn shift_rows<'b>(state: &[Byte<'b>]) -> Vec<Byte<'b>> {
     (0..16).map(|i| state[(i + 4 * (i % 4)) % 16]).collect()
 }

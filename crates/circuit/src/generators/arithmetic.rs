@@ -8,10 +8,10 @@ use crate::{Builder, Circuit, Word};
 /// The largest width of the numbers, in bits.
 pub const MAX_NUMBER_BITS: usize = 1024;
 
-/// Returns a circuit that adds modulo `2^bits`; input values 0 and 1 are the numbers, output value
-/// 0 the sum.
+/// Returns a circuit that adds two numbers modulo `2^bits`. Input values 0 and 1 are the numbers,
+/// output value 0 is the sum.
 ///
-/// `bits - 1` AND.
+/// The circuit has `bits - 1` AND gates.
 ///
 /// # Errors
 /// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
@@ -19,10 +19,10 @@ pub fn add(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| vec![x + y])
 }
 
-/// Returns a circuit that subtracts input value 1 from input value 0 modulo `2^bits`; output value
+/// Returns a circuit that subtracts input value 1 from input value 0 modulo `2^bits`. Output value
 /// 0 is the difference.
 ///
-/// `bits - 1` AND.
+/// The circuit has `bits - 1` AND gates.
 ///
 /// # Errors
 /// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
@@ -30,10 +30,12 @@ pub fn subtract(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| vec![x - y])
 }
 
-/// Returns a circuit that multiplies modulo `2^bits`; input values 0 and 1 are the factors, output
-/// value 0 the product. It is correct for unsigned numbers and for two's complement.
+/// Returns a circuit that multiplies two numbers modulo `2^bits`. Input values 0 and 1 are the
+/// factors, output value 0 is the product. The product is correct for unsigned numbers and for
+/// two's complement.
 ///
-/// `bits^2 - bits + 1` AND, fewer from 32 bits on: 975 for 32, 3,620 for 64, 12,595 for 128.
+/// The circuit has `bits^2 - bits + 1` AND gates for less than 32 bits, and fewer than that from 32
+/// bits on: 975 for 32 bits, 3,620 for 64 and 12,595 for 128.
 ///
 /// # Errors
 /// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
@@ -41,10 +43,11 @@ pub fn multiply(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| vec![x * y])
 }
 
-/// Returns a circuit that multiplies unsigned numbers without truncation; input values 0 and 1 are
-/// the factors, output value 0 is the product of `2 bits` bits.
+/// Returns a circuit that multiplies two unsigned numbers without truncation. Input values 0 and 1
+/// are the factors. Output value 0 is the product, which has `2 bits` bits.
 ///
-/// `2 bits^2 - bits` AND, fewer from 16 bits on: 1,608 for 32, 5,229 for 64, 16,466 for 128.
+/// The circuit has `2 bits^2 - bits` AND gates for less than 16 bits, and fewer than that from 16
+/// bits on: 1,608 for 32 bits, 5,229 for 64 and 16,466 for 128.
 ///
 /// # Errors
 /// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
@@ -55,10 +58,10 @@ pub fn multiply_wide(bits: usize) -> Result<Circuit, GeneratorError> {
     })
 }
 
-/// Returns a circuit that divides input value 0 by input value 1, both unsigned; output value 0 is
-/// the quotient, output value 1 the remainder. `x / 0` is all ones and `x % 0` is `x`.
+/// Returns a circuit that divides input value 0 by input value 1, both unsigned. Output value 0 is
+/// the quotient, output value 1 is the remainder. All bits of `x / 0` are 1, and `x % 0` is `x`.
 ///
-/// `bits (bits + 1) / 2 + 4 bits - 4` AND.
+/// The circuit has `bits (bits + 1) / 2 + 4 bits - 4` AND gates.
 ///
 /// # Errors
 /// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
@@ -66,14 +69,14 @@ pub fn divide(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| <[_; 2]>::from(x.div_rem(y)).to_vec())
 }
 
-/// Returns a circuit that divides input value 0 by input value 1, both in two's complement,
-/// truncating toward zero. Output value 0 is the quotient; output value 1 is the remainder, with
-/// the sign of the dividend.
+/// Returns a circuit that divides input value 0 by input value 1, both in two's complement. Output
+/// value 0 is the quotient, rounded toward zero. Output value 1 is the remainder, which has the
+/// sign of the dividend.
 ///
-/// The lowest number divided by -1 wraps to itself. `x % 0` is `x`; `x / 0` is -1 for `x >= 0` and
-/// 1 otherwise.
+/// The smallest number divided by -1 is the smallest number. `x % 0` is `x`, and `x / 0` is -1 for
+/// `x >= 0` and 1 for `x < 0`.
 ///
-/// `4 bits - 4` more AND than [`divide`].
+/// The circuit has `4 bits - 4` more AND gates than that of [`divide`].
 ///
 /// # Errors
 /// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
@@ -81,10 +84,10 @@ pub fn divide_signed(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| <[_; 2]>::from(x.div_rem_signed(y)).to_vec())
 }
 
-/// Returns a circuit that compares unsigned numbers; output value 0 is one bit, 1 if input value 0
-/// is less than input value 1.
+/// Returns a circuit that compares two unsigned numbers. Output value 0 is one bit, which is 1 if
+/// input value 0 is less than input value 1.
 ///
-/// `bits` AND.
+/// The circuit has `bits` AND gates.
 ///
 /// # Errors
 /// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
@@ -92,10 +95,10 @@ pub fn less_than(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| vec![x.lt(y).into()])
 }
 
-/// Returns a circuit that compares numbers in two's complement; output value 0 is one bit, 1 if
-/// input value 0 is less than input value 1.
+/// Returns a circuit that compares two numbers in two's complement. Output value 0 is one bit,
+/// which is 1 if input value 0 is less than input value 1.
 ///
-/// `bits` AND.
+/// The circuit has `bits` AND gates.
 ///
 /// # Errors
 /// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
@@ -103,10 +106,10 @@ pub fn less_than_signed(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| vec![x.lt_signed(y).into()])
 }
 
-/// Returns a circuit of the millionaires' problem; output value 0 is one bit, 1 if input value 0 is
-/// greater than input value 1, both unsigned.
+/// Returns a circuit of the millionaires' problem. Output value 0 is one bit, which is 1 if input
+/// value 0 is greater than input value 1, both unsigned.
 ///
-/// `bits` AND.
+/// The circuit has `bits` AND gates.
 ///
 /// # Errors
 /// Returns [`GeneratorError::OutOfRange`] unless `bits` is from 1 to [`MAX_NUMBER_BITS`].
@@ -114,8 +117,8 @@ pub fn millionaires(bits: usize) -> Result<Circuit, GeneratorError> {
     binary_circuit(bits, |x, y| vec![x.gt(y).into()])
 }
 
-/// Builds a circuit with two numbers as input values and the results of `function` as output
-/// values.
+/// Builds a circuit whose input values are two numbers of `bits` bits, and whose output values are
+/// the results of `function`.
 fn binary_circuit(
     bits: usize,
     function: impl for<'b> FnOnce(&Word<'b>, &Word<'b>) -> Vec<Word<'b>>,

@@ -1,42 +1,44 @@
-//! The minimum of many candidate values held by two parties: the MinCut benchmark of
-//! *Transputation*.
+//! The minimum of many numbers ("candidates") that two parties hold. This is the MinCut benchmark
+//! of *Transputation*.
 
 use super::{GeneratorError, check};
 use crate::{Bit, Builder, Circuit, Word};
 
-/// The largest sum of the input widths of [`min_of_candidates`], in bits.
+/// The largest total width of all candidates of [`min_of_candidates`], in bits.
 pub const MAX_CANDIDATE_BITS: usize = 1 << 22;
 
 /// The order in which the candidates are compared.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum MinimumShape {
-    /// A balanced tree, in which many comparisons are independent of each other.
+    /// The comparisons form a balanced tree, so many of them are independent of each other.
     #[default]
     Tree,
-    /// One comparison after the other, with few live wires.
+    /// Each candidate is compared with the minimum of all candidates before it. Few wires are live
+    /// at a time, but no comparison is independent of another.
     Chain,
 }
 
-/// The number of XOR gates per comparison.
+/// The number of XOR gates in the circuit of [`min_of_candidates`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum XorProfile {
-    /// The smallest number: `(4 w - 2)(N - 1)` XOR for `N` candidates of `w` bits.
+    /// The smallest number: `(4 w - 2)(N - 1)` XOR gates for `N` candidates of `w` bits.
     #[default]
     Lean,
-    /// The number of the circuit measured in *Transputation*: `(5 w + 1)(N - 1) + w + 1`, which is
-    /// 2,524,920 for 25,000 candidates of 20 bits. The circuit computes the same function. With the
-    /// same number of XOR gates, schemes without free XOR can be compared fairly with the paper.
+    /// The number in the circuit that *Transputation* measured: `(5 w + 1)(N - 1) + w + 1`. This is
+    /// 2,524,920 for 25,000 candidates of 20 bits. The outputs are the same as with `Lean`. In
+    /// garbling schemes without free XOR, XOR gates cost time, so only an equal number allows a
+    /// comparison with the paper's results.
     Paper,
 }
 
 /// Options of [`min_of_candidates`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CandidatesOptions {
-    /// The order in which candidates are compared; by default a tree.
+    /// The order in which the candidates are compared. The default is a tree.
     pub shape: MinimumShape,
-    /// The number of XOR gates per comparison; by default the smallest.
+    /// The number of XOR gates in the circuit. The default is the smallest number.
     pub xor: XorProfile,
 }
 
@@ -47,7 +49,8 @@ pub struct CandidatesOptions {
 /// first. For example, the candidates 1, 2 and 3 of 4 bits are the values `1` and `32` for
 /// [`Bits::from_hex`](crate::Bits::from_hex). Output value 0 is the minimum.
 ///
-/// The circuit has `2 w (N - 1)` AND, and `(4 w - 2)(N - 1)` XOR with [`XorProfile::Lean`].
+/// For `N` candidates of `w` bits, the circuit has `2 w (N - 1)` AND gates, and `(4 w - 2)(N - 1)`
+/// XOR gates with [`XorProfile::Lean`].
 ///
 /// # Errors
 /// Returns [`GeneratorError::OutOfRange`] unless there are at least 2 candidates of at least 1 bit
@@ -101,11 +104,12 @@ fn reduce<'b>(
 }
 
 /// Number of candidates per block. The circuit computes the minimum of a block before it reads the
-/// next block. A power of two keeps the tree balanced. With this value, there are enough
-/// independent comparisons for long batches, and the intermediate results stay in the caches.
+/// next block. A power of two keeps the tree balanced. A block of this size has enough independent
+/// comparisons for long batches of gates, and its labels still fit in the CPU caches.
 const BLOCK_CANDIDATES: usize = 512;
 
-/// Returns the minimum of a block, computed in a balanced tree.
+/// Returns the minimum of a block of candidates, computed in a balanced tree. `step` returns the
+/// minimum of two words.
 fn block_minimum<'b>(
     candidates: &[Word<'b>],
     step: impl Fn(&Word<'b>, &Word<'b>) -> Word<'b>,
@@ -122,15 +126,19 @@ fn block_minimum<'b>(
     level.swap_remove(0)
 }
 
-/// Returns a wire that is always 0 but that constant folding does not detect: 3 XOR.
+/// Returns a wire that is always 0, but whose value constant folding does not detect. This adds 3
+/// XOR gates.
 fn hidden_zero<'b>(candidates: &[Word<'b>]) -> Bit<'b> {
     let (p, q) = (candidates[0].bit(0), candidates[1].bit(0));
     p ^ q ^ p ^ q
 }
 
-/// Returns the minimum of two words with `5 w + 1` XOR and `2 w` AND. Compared with [`Word::min`],
-/// it shares no difference, starts the borrow chain at the wire `zero`, and passes the choice
-/// through one extra XOR.
+/// Returns the minimum of two words of `w` bits with `5 w + 1` XOR and `2 w` AND gates, for
+/// [`XorProfile::Paper`]. `zero` must be the wire of [`hidden_zero`].
+///
+/// It needs more XOR gates than [`Word::min`], because the comparison and the selection each
+/// compute `x ^ y`. The first borrow is `zero` instead of a constant, and the choice is XORed with
+/// `zero`.
 fn paper_step<'b>(x: &Word<'b>, y: &Word<'b>, zero: Bit<'b>) -> Word<'b> {
     let mut borrow = zero;
     for (x, y) in x.bits().into_iter().zip(y.bits()) {
@@ -140,8 +148,9 @@ fn paper_step<'b>(x: &Word<'b>, y: &Word<'b>, zero: Bit<'b>) -> Word<'b> {
     choice.select(x, y)
 }
 
-/// Adds `w - 2` XOR gates to the output. Together with the 3 of `hidden_zero`, these are the `w +
-/// 1` of [`XorProfile::Paper`].
+/// Returns the minimum with an XOR gate on each of its low `w - 2` bits, whose other operand is
+/// `zero`. These gates and the 3 of [`hidden_zero`] are the summand `w + 1` in the number of
+/// [`XorProfile::Paper`].
 fn pad_output<'b>(b: Builder<'b>, minimum: &Word<'b>, zero: Bit<'b>) -> Word<'b> {
     let padded = minimum.width().saturating_sub(2);
     b.word_of(

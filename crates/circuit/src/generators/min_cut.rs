@@ -3,7 +3,8 @@
 use super::{GeneratorError, check};
 use crate::{Bit, Builder, Circuit, Word};
 
-/// The largest number of vertices of [`exact_min_cut`]; each vertex doubles the number of gates.
+/// The largest number of vertices of [`exact_min_cut`]. Each additional vertex about doubles the
+/// number of gates.
 pub const MAX_VERTICES: usize = 16;
 
 /// The largest width of edge weights in [`exact_min_cut`], in bits.
@@ -12,15 +13,16 @@ pub const MAX_WEIGHT_BITS: usize = 64;
 /// Options of [`exact_min_cut`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ExactMinCutOptions {
-    /// Each weight is the sum of two shares, one from each party.
+    /// Whether each weight is the sum of two shares, one from each party.
     pub shared: bool,
-    /// A second output value contains the vertices on one side of a minimum cut.
+    /// Whether a second output value contains the vertices on one side of a minimum cut.
     pub argmin: bool,
-    /// Public bits are folded while the circuit is built. They are the zero padding of the weights
-    /// and the candidate subsets. This saves a few gates compared with the formula below. A
-    /// [`Program`](crate::Program) has the same AND gates with and without this option. Set it
-    /// together with `argmin`: only then are the cuts compared in a tree, which keeps the depth
-    /// small.
+    /// Whether public bits are constants that the builder folds, which saves gates. Public bits are
+    /// the zero padding of the weights, and the numbers of the vertex subsets. Without this option,
+    /// the circuit has exactly the numbers of gates documented at [`exact_min_cut`].
+    ///
+    /// Set this option together with `argmin`. With `argmin` alone, the cuts are compared one after
+    /// the other, which makes the circuit deep.
     pub folded: bool,
 }
 
@@ -29,17 +31,21 @@ pub struct ExactMinCutOptions {
 ///
 /// Edges `(u, v)` with `u < v` are in lexicographic order: (0,1), (0,2), ..., (1,2), ... Each
 /// weight has `width` bits, least significant first. Without `shared`, input value 0 holds the
-/// first half of the edges, rounded up, and input value 1 the others. With `shared`, each of the
-/// two values holds one share per edge. For the triangle of weights 1, 2, 3 of 4 bits, the values
-/// are `21` and `3` for [`Bits::from_hex`](crate::Bits::from_hex).
+/// weights of the first half of the edges, rounded up, and input value 1 the other weights. With
+/// `shared`, each input value holds one share per edge. For the triangle of weights 1, 2, 3 of 4
+/// bits without `shared`, the input values are `21` and `3` for
+/// [`Bits::from_hex`](crate::Bits::from_hex).
 ///
-/// Output value 0 is the weight of the cut, in the `k` bits that the heaviest cut needs. With
-/// `argmin`, output value 1 is the side of such a cut without the last vertex: bit `v` is 1 if
-/// vertex `v` belongs to it.
+/// Output value 0 is the weight of a minimum cut, in the `k` bits that the heaviest possible cut
+/// needs. With `argmin`, output value 1 is the side of a minimum cut that does not contain the last
+/// vertex: bit `v` is 1 if vertex `v` belongs to this side.
 ///
-/// The circuit tries all subsets of the first `m = vertices - 1` vertices, by dynamic programming
-/// over `cut(T + v) = cut(T) + D_v(T)` and `D_v(T + u) = D_v(T) - 2 w(u,v)` for `T < u < v`. Each
-/// subset costs one subtraction and one addition of `k` bits. The totals are:
+/// The circuit computes the weights of the cuts of all subsets `T` of the first `m = vertices - 1`
+/// vertices, by dynamic programming: `cut(T + v) = cut(T) + D_v(T)` and `D_v(T + u) = D_v(T) - 2
+/// w(u,v)` for `T < u < v`. `D_v(T)` is the increase of the cut when vertex `v` joins `T`, and
+/// `w(u,v)` is the weight of an edge. Each subset costs one subtraction and one addition of `k`
+/// bits. Without `folded`, the circuit has these numbers of gates, where `edges` is the number of
+/// edges:
 ///
 /// ```text
 /// AND = m(m-1)(k-1) + (2^m - 1 - m)(2k-3) + (2^m - 2) 2k
@@ -48,7 +54,8 @@ pub struct ExactMinCutOptions {
 ///       [+ (4 width - 3) edges if shared]
 /// ```
 ///
-/// With `folded` there are fewer: the side then costs `2^m - 1 - m` AND instead of `m(2^m - 2)`.
+/// With `folded`, the circuit has fewer gates. For example, `argmin` then costs `2^m - 1 - m` AND
+/// gates instead of `m(2^m - 2)`.
 ///
 /// # Errors
 /// Returns [`GeneratorError::OutOfRange`] unless `vertices` is from 3 to [`MAX_VERTICES`] and
@@ -80,7 +87,7 @@ pub fn exact_min_cut(
     })?)
 }
 
-/// The weights of all edges, padded to the number of bits of the heaviest cut.
+/// The weights of all edges, each padded to the number of bits of the heaviest possible cut.
 struct Weights<'b> {
     vertices: usize,
     edges: Vec<Word<'b>>,
@@ -136,14 +143,15 @@ fn cut_width(vertices: usize, width: usize) -> usize {
     (128 - heaviest.leading_zeros()) as usize
 }
 
-/// The weights of all cuts. The vertices on the side of item `i` that does not contain the last
-/// vertex are the bits of `i + 1`.
+/// The weights of all cuts. In item `i`, the vertices on the side without the last vertex are the
+/// one bits of the number `i + 1`.
 struct Cuts<'b> {
     free_vertices: usize,
     cuts: Vec<Word<'b>>,
 }
 
-/// The weight of a cut, and the side that does not contain the last vertex.
+/// The lightest cut of those compared so far: its weight, and its side that does not contain the
+/// last vertex.
 struct Best<'b> {
     cut: Word<'b>,
     side: Word<'b>,
@@ -154,8 +162,8 @@ impl<'b> Cuts<'b> {
         let free_vertices = weights.vertices - 1;
         let mut cuts: Vec<Word<'b>> = Vec::with_capacity((1 << free_vertices) - 1);
         for v in 0..free_vertices {
-            // The increase of the cut when v joins the side T, for each subset T of the vertices
-            // below v.
+            // For each subset T of the vertices below v, the increase of the cut's weight when v
+            // joins T.
             let mut added = Vec::with_capacity(1 << v);
             added.push(weights.degree(v));
             cuts.push(added[0].clone());
@@ -172,8 +180,9 @@ impl<'b> Cuts<'b> {
         }
     }
 
-    /// Compares the cuts in a tree, adjacent subsets first. Adjacent subsets agree in their high
-    /// bits, so few bits of the side need an AND.
+    /// Returns the lightest cut, with comparisons in a tree that begins with adjacent subsets.
+    /// Adjacent subsets agree in their high bits, so the selection of a side needs an AND gate only
+    /// for the few bits that differ.
     fn best_in_tree(self, b: Builder<'b>, argmin: bool) -> Best<'b> {
         let width = if argmin { self.free_vertices } else { 0 };
         let mut level: Vec<Best<'b>> = (self.cuts.into_iter().zip(1_u128..))
@@ -182,8 +191,9 @@ impl<'b> Cuts<'b> {
                 side: b.word(if argmin { side } else { 0 }, width),
             })
             .collect();
-        // Side 0 is empty, so it is not a cut. Leaving it out of the first block keeps the other
-        // blocks aligned, so that the sides of a block agree in their high bits.
+        // The empty side is not a cut, so the sides begin with 1. In each round, the first item is
+        // merged into `first`. Every other item then covers an aligned block of sides, which agree
+        // in their high bits.
         let mut first = level.remove(0);
         while !level.is_empty() {
             level = level
@@ -195,7 +205,8 @@ impl<'b> Cuts<'b> {
         first
     }
 
-    /// Compares the cuts one after the other, with one AND per bit of the side.
+    /// Returns the lightest cut, with one comparison after the other and one AND gate per bit of
+    /// the side.
     fn best_in_chain(self, b: Builder<'b>, zero: Bit<'b>) -> Best<'b> {
         let mut cuts = self.cuts.into_iter().zip(1_usize..);
         let width = self.free_vertices;
@@ -231,7 +242,8 @@ impl Best<'_> {
     }
 }
 
-/// Returns `x - 2 y` with the width of `x`; bit 0 is copied.
+/// Returns `x - 2 y` modulo `2^w`, where `w` is the width of `x`. Bit 0 of the result is bit 0 of
+/// `x`, so the subtraction takes only `w - 1` bits.
 fn subtract_doubled<'b>(x: &Word<'b>, y: &Word<'b>) -> Word<'b> {
     let high = x.slice(1..x.width()) - y.slice(0..x.width() - 1);
     x.slice(0..1).concat(&high)

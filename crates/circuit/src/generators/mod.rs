@@ -36,14 +36,14 @@ pub enum GeneratorError {
     OutOfRange {
         /// The name of the parameter, for error messages.
         parameter: &'static str,
-        /// The lowest value allowed.
+        /// The smallest valid value.
         min: usize,
-        /// The highest value allowed.
+        /// The largest valid value.
         max: usize,
-        /// The value given.
+        /// The value that the caller passed.
         found: usize,
     },
-    /// The circuit is too large to be represented.
+    /// The circuit would have 2^31 wires or more.
     #[error(transparent)]
     Circuit(#[from] CircuitError),
 }
@@ -64,9 +64,9 @@ fn check(
     })
 }
 
-/// Unwraps the result of a build that cannot fail.
+/// Unwraps the build result of a circuit without parameters, which cannot fail.
 fn fixed(circuit: Result<Circuit, CircuitError>) -> Circuit {
-    // Building fails only at 2^31 wires. Circuits without parameters have fewer than 200,000 wires,
+    // A build fails only at 2^31 wires. Circuits without parameters have fewer than 200,000 wires,
     // and tests build each of them.
     circuit.expect("a fixed circuit is small")
 }

@@ -2,15 +2,15 @@
 
 use crate::Bit;
 
-/// Returns the S-box of a byte: 32 AND at depth 6.
+/// Returns the AES S-box of the byte `x`, whose most significant bit is `x[0]`. The S-box has 32
+/// AND gates and AND depth 6.
 ///
-/// The straight-line program of Boyar and Peralta (*A small depth-16 circuit for the AES S-box*,
-/// and the 113-gate table of the Yale circuit-minimisation team). A linear layer precedes the
-/// inversion in GF(2^8), which uses the subfield GF(2^4), and another linear layer follows it.
-/// `x[0]` is the most significant bit.
+/// This is the straight-line program of Boyar and Peralta (*A small depth-16 circuit for the AES
+/// S-box*), in the version with 113 gates of the Yale circuit-minimisation team. It consists of a
+/// linear layer, the inversion in GF(2^8) by way of the subfield GF(2^4), and a linear layer.
 pub(super) fn sbox<'b>(x: [Bit<'b>; 8]) -> [Bit<'b>; 8] {
     let [x0, x1, x2, x3, x4, x5, x6, x7] = x;
-    // Linear layer: change of the byte to the basis of the tower field.
+    // This linear layer converts the byte to the basis of the tower field.
     let y14 = x3 ^ x5;
     let y13 = x0 ^ x6;
     let y9 = x0 ^ x3;
@@ -34,7 +34,7 @@ pub(super) fn sbox<'b>(x: [Bit<'b>; 8]) -> [Bit<'b>; 8] {
     let y16 = t0 ^ y11;
     let y21 = y13 ^ y16;
     let y18 = x0 ^ y16;
-    // Nine products: the norm of the byte, an element of GF(2^4).
+    // Nine AND gates compute the norm of the byte, an element of GF(2^4).
     let t2 = y12 & y15;
     let t3 = y3 & y6;
     let t4 = t3 ^ t2;
@@ -58,7 +58,7 @@ pub(super) fn sbox<'b>(x: [Bit<'b>; 8]) -> [Bit<'b>; 8] {
     let t22 = t18 ^ y19;
     let t23 = t19 ^ y21;
     let t24 = t20 ^ y18;
-    // Five products: the inverse of the norm.
+    // Five AND gates compute the inverse of the norm.
     let t25 = t21 ^ t22;
     let t26 = t21 & t23;
     let t27 = t24 ^ t26;
@@ -80,7 +80,7 @@ pub(super) fn sbox<'b>(x: [Bit<'b>; 8]) -> [Bit<'b>; 8] {
     let t43 = t29 ^ t40;
     let t44 = t33 ^ t37;
     let t45 = t42 ^ t41;
-    // Eighteen products: the inverse of the byte, from the inverse of the norm.
+    // Eighteen AND gates compute the inverse of the byte from the inverse of the norm.
     let z0 = t44 & y15;
     let z1 = t37 & y6;
     let z2 = t33 & x7;
@@ -99,7 +99,7 @@ pub(super) fn sbox<'b>(x: [Bit<'b>; 8]) -> [Bit<'b>; 8] {
     let z15 = t42 & y9;
     let z16 = t45 & y14;
     let z17 = t41 & y8;
-    // Linear layer: change back to the standard basis, and the affine map.
+    // This linear layer converts the inverse to the standard basis and applies the affine map.
     let c1 = z15 ^ z16;
     let c2 = z10 ^ c1;
     let c3 = z9 ^ c2;

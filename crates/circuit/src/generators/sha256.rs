@@ -4,15 +4,15 @@ use super::{GeneratorError, check, fixed};
 use crate::{Bit, Builder, Circuit, Word};
 
 /// Returns the circuit of the SHA-256 compression function. Input value 0 is the block (512 bits),
-/// input value 1 the state (256 bits), output value 0 the next state.
+/// input value 1 is the state (256 bits), and output value 0 is the next state.
 ///
 /// Wire 0 of each value is the least significant bit of the **last** byte, so
 /// [`Bits::from_hex`](crate::Bits::from_hex) reads the hexadecimal notation of a block, state or
-/// digest. The zero block and the zero state give `7ca51614...bf0be7a6`. The caller pads the
-/// message and chains the blocks; [`sha256`] does both. The widely used circuit file `sha256.txt`
-/// has the same interface.
+/// digest. A block of zeros and a state of zeros give `7ca51614...bf0be7a6`. The circuit neither
+/// pads a message nor chains blocks: [`sha256`] does both. The widely used circuit file
+/// `sha256.txt` has the same interface.
 ///
-/// 22,397 AND at depth 1,607.
+/// The circuit has 22,397 AND gates and AND depth 1,607.
 #[must_use]
 pub fn sha256_compression() -> Circuit {
     fixed(Builder::build(|b| {
@@ -23,13 +23,14 @@ pub fn sha256_compression() -> Circuit {
 }
 
 /// Returns a circuit that hashes a message of a fixed number of bytes. Input value 0 is the message
-/// (`8 bytes` bits), output value 0 the digest (256 bits).
+/// (`8 bytes` bits), output value 0 is the digest (256 bits).
 ///
 /// Wire 0 is the least significant bit of the last byte, as in [`sha256_compression`]: input
 /// `616263` ("abc") gives `ba7816bf...f20015ad`. The padding, the length and the initial state are
-/// constants and are folded.
+/// constants that the builder folds.
 ///
-/// At most 22,397 AND per block of 64 bytes, including at least 9 bytes of padding.
+/// The circuit has at most 22,397 AND gates per block of 64 bytes. The blocks contain the message
+/// and at least 9 bytes of padding.
 ///
 /// # Errors
 /// Returns [`GeneratorError::OutOfRange`] if `bytes` is over [`MAX_MESSAGE_BYTES`].
@@ -40,7 +41,8 @@ pub fn sha256(bytes: usize) -> Result<Circuit, GeneratorError> {
 /// Returns a circuit that hashes the concatenation of several inputs, so that each party can
 /// contribute a part. Input value `i` has `8 parts[i]` bits and is part `i` of the message.
 ///
-/// Bit order and costs are those of [`sha256`]: inputs `6162` and `63` give the digest of "abc".
+/// The bit order and the number of gates are the same as for [`sha256`]. For example, the inputs
+/// `6162` and `63` give the digest of "abc".
 ///
 /// # Errors
 /// Returns [`GeneratorError::OutOfRange`] if the sum of `parts` is over [`MAX_MESSAGE_BYTES`].
@@ -68,7 +70,8 @@ pub fn sha256_of_parts(parts: &[usize]) -> Result<Circuit, GeneratorError> {
     })?)
 }
 
-/// The longest message of [`sha256`], in bytes: 16 KiB take 5.8 million AND gates.
+/// The largest message length of [`sha256`], in bytes. The circuit for such a message has 5.8
+/// million AND gates.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 14;
 
 /// Applies the compression function to `state` (8 words) and `block` (16 words).
@@ -91,13 +94,13 @@ fn compress<'b>(b: Builder<'b>, state: &[Word<'b>], block: &[Word<'b>]) -> Vec<W
         let [a, b1, c, d, e, f, g, h] = rotated;
         let sum1 = sigma(&e, [6, 11], LastTerm::Rotate(25));
         let choice = &g ^ &(&e & &(&f ^ &g));
-        // The constant is added to the schedule word first, because its trailing zero bits save
-        // carries there.
+        // The round constant and the schedule word are added separately, because the trailing zero
+        // bits of the constant then save carries.
         let keyed = (word + &b.word(constant.into(), 32)).materialize();
         let t1 = Word::sum(&[h, sum1, choice, keyed]);
         let sum0 = sigma(&a, [2, 13], LastTerm::Rotate(22));
-        // The majority of a, b and c is b if a = b, else c. In the next round, these a and b are b
-        // and c.
+        // The majority of a, b and c is b if a = b, and c otherwise. The next round's b and c are
+        // this round's a and b, so `ab_differ` is the next `bc_differ`.
         let ab_differ = &a ^ &b1;
         let majority = &b1 ^ &(&ab_differ & &bc_differ);
         bc_differ = ab_differ;
@@ -122,7 +125,7 @@ fn sigma<'b>(word: &Word<'b>, rotations: [usize; 2], last: LastTerm) -> Word<'b>
     word.rotate_right(rotations[0]) ^ word.rotate_right(rotations[1]) ^ last
 }
 
-/// Splits a value into 32-bit words; the first word is the most significant.
+/// Splits a value into 32-bit words, the most significant word first.
 fn to_words<'b>(value: &Word<'b>) -> Vec<Word<'b>> {
     (0..value.width() / 32)
         .rev()

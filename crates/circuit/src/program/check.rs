@@ -1,11 +1,12 @@
-//! Checks of the invariants of a program.
+//! Checks the invariants of a [`Program`] that was not made by the compiler.
 
 use thiserror::Error;
 
 use super::{BatchKind, INVERT, Load, OutputBit, Program};
 use crate::Bits;
 
-/// The invariant that a program breaks.
+/// The reason why a program is invalid: an invariant of [`Program`] that it violates, or an
+/// inconsistent count.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ProgramError {
@@ -19,130 +20,133 @@ pub enum ProgramError {
         /// The sum of the batch lengths, or 0 if a batch is empty.
         found: u64,
     },
-    /// The kind of a batch is unknown.
+    /// The encoded kind of a batch is not XOR, AND or input.
     #[error("the kind of a batch is not XOR, AND or input")]
     UnknownKind,
     /// A load names an input bit that the program does not have.
     #[error("load {load} names input bit {input} of {inputs}")]
     InputRange {
-        /// Position of the load.
+        /// Index of the load in [`Program::loads`].
         load: usize,
-        /// The input bit.
+        /// The number of the input bit that the load names.
         input: u32,
-        /// Number of input bits.
+        /// The program's number of input bits.
         inputs: usize,
     },
-    /// A load names a slot past the number of slots.
+    /// A load writes a slot whose number is not below the number of slots.
     #[error("load {load} uses slot {slot} of {slots}")]
     LoadRange {
-        /// Position of the load.
+        /// Index of the load in [`Program::loads`].
         load: usize,
-        /// The slot.
+        /// The number of the slot that the load writes.
         slot: u32,
-        /// Number of slots.
+        /// The program's number of slots.
         slots: u32,
     },
-    /// An input bit is loaded twice.
+    /// Two loads name the same input bit.
     #[error("load {load} is the second one of input bit {input}")]
     LoadedTwice {
-        /// Position of the load.
+        /// Index of the second load in [`Program::loads`].
         load: usize,
-        /// The input bit.
+        /// The number of the input bit that both loads name.
         input: u32,
     },
-    /// Two loads of a batch use the same slot.
+    /// Two loads of one batch write the same slot.
     #[error("load {load} and another load of its batch both use slot {slot}")]
     DependentLoad {
-        /// Position of the second load.
+        /// Index of the second load in [`Program::loads`].
         load: usize,
-        /// The slot.
+        /// The number of the slot that both loads write.
         slot: u32,
     },
-    /// The number of AND or XOR gates differs from the sum of the batch lengths.
+    /// The program's total of AND or XOR gates differs from the sum of the batch lengths.
     #[error("the batches have {expected} {kind:?} gates, not {found}")]
     Count {
-        /// The kind of gate.
+        /// The kind of gate with the wrong total.
         kind: BatchKind,
-        /// Gates of that kind in the batches.
+        /// The sum of the lengths of the batches of this kind.
         expected: u64,
-        /// The number of gates of that kind in the program's totals.
+        /// The program's total of gates of this kind.
         found: u64,
     },
-    /// A slot number is not below the number of slots.
+    /// A gate uses a slot whose number is not below the number of slots.
     #[error("gate {gate} uses slot {slot} of {slots}")]
     SlotRange {
-        /// Position of the gate.
+        /// Index of the gate in [`Program::gates`].
         gate: usize,
-        /// The slot.
+        /// The number of the slot that the gate reads or writes.
         slot: u32,
-        /// Number of slots.
+        /// The program's number of slots.
         slots: u32,
     },
-    /// A slot is read before it holds a label.
+    /// A gate reads a slot to which no earlier gate or load writes a label.
     #[error("gate {gate} reads slot {slot}, which holds no label yet")]
     Undefined {
-        /// Position of the gate.
+        /// Index of the gate in [`Program::gates`].
         gate: usize,
-        /// The slot.
+        /// The number of the slot without a label.
         slot: u32,
     },
-    /// Two gates of a batch depend on each other.
+    /// A gate uses a slot that a gate of the same batch writes.
     #[error("gate {gate} and another gate of its batch both use slot {slot}, which one writes")]
     Dependent {
-        /// Position of the gate that reads the slot, or of the second gate that writes it.
+        /// Index in [`Program::gates`] of the gate that reads the slot, or of the second gate that
+        /// writes it.
         gate: usize,
-        /// The slot.
+        /// The number of the slot that both gates use.
         slot: u32,
     },
     /// An operand of an XOR gate is inverted.
     #[error("xor gate {gate} has an inverted operand")]
     InvertedXor {
-        /// Position of the gate.
+        /// Index of the gate in [`Program::gates`].
         gate: usize,
     },
-    /// The number of outputs, inputs or slots is inconsistent with the widths or the gates.
+    /// The number of output bits differs from the sum of the output widths, or the program has too
+    /// many input bits or slots.
     #[error("there are {expected} {what}, not {found}")]
     Widths {
-        /// What is counted: outputs, inputs or slots.
+        /// The name of the counted things: output bits, input bits or slots.
         what: &'static str,
-        /// The number expected.
+        /// The sum of the output widths, or the largest valid number of input bits or slots.
         expected: u64,
-        /// The number found.
+        /// The program's number of output bits, input bits or slots.
         found: u64,
     },
-    /// An output uses a slot that holds no label.
+    /// An output bit names a slot that does not exist or holds no label.
     #[error("output bit {bit} names slot {slot}, which holds no label")]
     Output {
-        /// Position of the output bit.
+        /// Index of the output bit in [`Program::outputs`].
         bit: usize,
-        /// The slot.
+        /// The number of the slot.
         slot: u32,
     },
-    /// The digest does not match the program.
+    /// The program's digest differs from the hash of its encoding.
     #[error("the digest does not match the program")]
     Digest,
 }
 
-/// The entry in `writers` of a slot that holds no label yet.
+/// The batch number for a slot that no batch has written yet.
 const UNWRITTEN: u32 = 0;
 
-/// Number of the first batch. Batch numbers fit in 32 bits: there are fewer than 2^31 batches of
-/// gates and fewer than 2^31 batches of inputs.
+/// Number of the first batch. Batch numbers fit in 32 bits, because a program has fewer than 2^31
+/// batches of gates and fewer than 2^31 batches of loads.
 const FIRST_BATCH: u32 = 1;
 
 impl Program {
     /// Checks all documented invariants and the digest of a program from an untrusted source.
     ///
-    /// The check uses 4 bytes of memory per slot and a bit per input bit. It cannot detect that an
-    /// output names the slot of a wrong label, because that depends on the circuit.
+    /// The check allocates 4 bytes per slot and 1 bit per input bit. It cannot detect that the
+    /// program computes another function than its circuit, because it does not read the circuit.
     ///
     /// # Errors
-    /// The [`ProgramError`] of the first invariant that does not hold.
+    /// Returns the [`ProgramError`] of the first violation found.
     pub fn check(&self) -> Result<(), ProgramError> {
         self.check_with(self.compute_digest())
     }
 
-    /// Checks the same as [`check`](Self::check), with the digest of the encoding already computed.
+    /// Does the same as [`check`](Self::check) with the hash of the program's encoding, which the
+    /// caller has computed.
     pub(super) fn check_with(&self, digest: [u8; 32]) -> Result<(), ProgramError> {
         self.check_counts()?;
         self.check_slots()?;
@@ -164,8 +168,8 @@ impl Program {
         }
         let inputs = sum(&self.input_widths);
         let slots = u64::from(self.slot_count);
-        // Each slot is written by a gate or a load. Without this limit, a few bytes could claim
-        // memory for any number of slots.
+        // Every slot in use is written by a gate or a load. Without this limit, a file of a few
+        // bytes could cause the allocation of memory for any number of slots.
         let used = (self.gates.len() + self.loads.len()) as u64;
         for (what, expected, found) in [
             ("slots at most", used, slots),
@@ -214,7 +218,7 @@ impl Program {
     }
 
     fn check_slots(&self) -> Result<(), ProgramError> {
-        // The number of the batch that last wrote each slot.
+        // For each slot, the number of the batch that wrote it last.
         let mut writers = vec![UNWRITTEN; self.slot_count()];
         let mut loads = Loads::of(self);
         let mut rest = &self.gates[..];
@@ -269,11 +273,11 @@ impl Program {
     }
 }
 
-/// The loads that are not yet checked.
+/// The state of the check of a program's loads. The first `done` loads are checked.
 struct Loads<'a> {
     program: &'a Program,
     done: usize,
-    /// The input bits loaded so far.
+    /// For each input bit, whether a checked load names it.
     seen: Bits,
 }
 
@@ -286,7 +290,8 @@ impl<'a> Loads<'a> {
         }
     }
 
-    /// Checks the loads of the next batch.
+    /// Checks the next `count` loads, which form the batch with this number, and enters the number
+    /// in `writers` for the slots that they write.
     fn check(
         &mut self,
         count: usize,

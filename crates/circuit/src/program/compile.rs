@@ -3,25 +3,25 @@
 use super::{OutputBit, Program, fold::Folded, progress, schedule};
 use crate::Circuit;
 
-/// Maximum number of gates per window. A window ends earlier if fewer gates already form long
-/// batches.
+/// Maximum number of gates per window, which is a sequence of gates that the compiler reorders. A
+/// window ends earlier if fewer gates already form long batches.
 ///
-/// Gates move only within their window. Compared with the original order of gates, the peak number
-/// of slots therefore grows by at most the length of a window.
+/// Gates move only within their window. Compared with the circuit's order of gates, the number of
+/// slots therefore grows by at most the number of gates in a window.
 const MAX_WINDOW_GATES: usize = 1 << 16;
 
 impl Program {
-    /// Compiles a circuit.
+    /// Compiles a circuit for garbling and evaluation.
     ///
-    /// The result depends only on the circuit. Compilation uses five bytes of memory per wire in
-    /// addition to the circuit and the program.
+    /// Compilations of equal circuits return equal programs. The compiler needs 5 bytes of memory
+    /// per wire in addition to the circuit and the program.
     #[must_use]
     pub fn compile(circuit: &Circuit) -> Self {
         compile(circuit, MAX_WINDOW_GATES)
     }
 }
 
-/// Compiles with windows of at most `window` gates.
+/// Compiles a circuit, and reorders gates within windows of at most `window` gates.
 pub(super) fn compile(circuit: &Circuit, window: usize) -> Program {
     let folded = Folded::new(circuit);
     let (and_count, xor_count) = (folded.and_count, folded.xor_count);

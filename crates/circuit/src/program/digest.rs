@@ -1,12 +1,12 @@
-//! The canonical encoding of a program and its digest, which the two parties compare before they
-//! garble and evaluate.
+//! The binary encoding of a program, and its digest. Before they garble and evaluate, the two
+//! parties compare their digests.
 
 use super::{Batch, BatchKind, OutputBit, Program, ProgramGate, file::GATE_BYTES};
 
-/// Tag of the encoding; changes with every change of the encoding.
+/// The first bytes of every encoding. Change them with every change of the encoding.
 pub(super) const TAG: &[u8; 20] = b"transpute program v4";
 
-/// Receives the words of an encoding.
+/// A destination of the 32-bit words of an encoding: a hasher or a byte vector.
 pub(super) trait Sink {
     fn word(&mut self, word: u32);
 
@@ -14,28 +14,29 @@ pub(super) trait Sink {
 }
 
 impl Program {
-    /// Hashes the canonical encoding.
+    /// Hashes [`TAG`] and the words that [`encode`](Self::encode) writes.
     pub(super) fn compute_digest(&self) -> [u8; 32] {
         let mut hasher = Hasher::new();
         self.encode(&mut hasher);
         hasher.finish()
     }
 
-    /// Writes the canonical encoding without its tag.
+    /// Writes the encoding of the program without [`TAG`].
     ///
-    /// The encoding is the 20 bytes of [`TAG`], followed by 32-bit little-endian integers:
+    /// The whole encoding is the 20 bytes of [`TAG`], followed by 32-bit little-endian integers:
     ///
     /// 1. the number of input values and the width of each, and the same for the output values;
     /// 2. the number of slots;
-    /// 3. the number of batches, and for each `4 * len` for XOR, `4 * len + 1` for AND and `4 * len
-    ///    + 2` for inputs;
-    /// 4. the number of loads, and for each `input` and `slot`;
-    /// 5. the number of gates, and for each `a`, `b` and `out` with their inversion marks;
+    /// 3. the number of batches, and for each batch `4 * len + kind`, where `kind` is 0 for XOR, 1
+    ///    for AND and 2 for loads;
+    /// 4. the number of loads, and for each load `input` and `slot`;
+    /// 5. the number of gates, and for each gate `a`, `b` and `out`, with [`INVERT`](super::INVERT)
+    ///    in `a` and `b`;
     /// 6. for each output bit `2 * slot + invert`, or `2^32 - 2 + bit` for a constant.
     ///
-    /// A count precedes each list, and the widths give the number of output bits, so programs with
-    /// the same encoding are equal. No integer overflows: a program has fewer than 2^31 gates and
-    /// slots, and a batch has at most twice as many gates as a window of the compiler.
+    /// Programs with the same encoding are equal: a count precedes each list except the last, and
+    /// the output widths give the length of the last. No integer overflows: a program has fewer
+    /// than 2^31 gates and slots, and the compiler limits the number of gates in a batch.
     pub(super) fn encode(&self, sink: &mut impl Sink) {
         for widths in [&self.input_widths, &self.output_widths] {
             sink.word(widths.len() as u32);
@@ -71,7 +72,7 @@ fn word_of(batch: Batch) -> u32 {
     batch.len << 2 | kind
 }
 
-/// Decodes a batch; returns `None` for an unknown kind.
+/// Decodes a batch from `4 * len + kind`, or returns `None` for an unknown kind.
 pub(super) fn batch_of(word: u32) -> Option<Batch> {
     let kind = match word & 3 {
         0 => BatchKind::Xor,
@@ -85,17 +86,19 @@ pub(super) fn batch_of(word: u32) -> Option<Batch> {
     })
 }
 
-/// The encoding of a constant output bit, plus its value; slot numbers are smaller.
+/// The encoding of a constant output bit 0. The encoding of a constant 1 is one more. No encoding
+/// of a slot is as large, because slot numbers are below 2^31 - 1.
 pub(super) const CONSTANT: u32 = 0xffff_fffe;
 
-/// Buffers the words, because hashing each word separately would cost more than the hash itself.
+/// A [`Sink`] that hashes the encoding. It buffers words, because one call of BLAKE3 for each word
+/// would take longer than the hashing itself.
 struct Hasher {
     hasher: blake3::Hasher,
     buffer: Vec<u8>,
 }
 
-/// Size of the buffer, in bytes. BLAKE3 hashes a power of two of chunks in parallel, so a much
-/// smaller buffer would leave SIMD lanes unused.
+/// Size of the hasher's buffer, in bytes. BLAKE3 hashes several 1 KiB chunks of one call in
+/// parallel, so a much smaller buffer would leave SIMD lanes unused.
 const BUFFER_BYTES: usize = 1 << 17;
 
 impl Hasher {

@@ -1,10 +1,11 @@
-//! Evaluation of a program in the clear.
+//! Evaluates a program on plaintext bits, without garbling.
 
 use super::{BatchKind, INVERT, OutputBit, Program};
 use crate::Bits;
 
 impl Program {
-    /// Evaluates the program in the clear; the result is the concatenation of all output values.
+    /// Evaluates the program on plaintext bits, without garbling. `inputs` and the result are the
+    /// concatenations of all input values and all output values.
     ///
     /// # Panics
     /// Panics if the length of `inputs` differs from the number of input bits.

@@ -1,8 +1,8 @@
-//! Stores programs as bytes, to avoid compiling them again.
+//! Converts programs to bytes and back, so that a stored program need not be compiled again.
 //!
-//! The bytes are the canonical encoding with its tag, and the digest. Reading checks the digest and
-//! all invariants, and rejects trailing bytes, so a damaged file cannot lead to a wrong garbling.
-//! Like a circuit file, a forged file can hold any valid program.
+//! The bytes are the encoding with its tag, followed by the digest (see `digest.rs`). Decoding
+//! checks the digest and all invariants, and rejects trailing bytes, so it detects damage. It does
+//! not detect a forgery: a forged file can contain any valid program.
 
 use std::io::{self, Read};
 
@@ -22,25 +22,27 @@ const LOAD_BYTES: usize = 8;
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The bytes do not start with the tag of this version.
+    /// The bytes are not a compiled program, or another version of the encoding: they do not start
+    /// with the tag of this version.
     #[error("these are not the bytes of a compiled program of this version")]
     Tag,
     /// The bytes end too early, or more bytes follow the program.
     #[error("a list of {expected} items does not fit in the remaining {left} bytes")]
     Length {
-        /// The number of items announced.
+        /// The length of the list according to the bytes before it, or 0 if bytes follow the
+        /// program.
         expected: u64,
-        /// The number of remaining bytes.
+        /// The number of bytes that remain for the list, or that follow the program.
         left: usize,
     },
-    /// The program breaks an invariant.
+    /// The decoded program violates an invariant of [`Program`], or its digest is wrong.
     #[error("the program is damaged: {0}")]
     Program(#[from] ProgramError),
 }
 
 impl Program {
-    /// Returns the program as bytes for [`from_bytes`](Self::from_bytes): 12 bytes per gate, 8 per
-    /// input bit, and a small header.
+    /// Encodes the program for [`from_bytes`](Self::from_bytes). The result has 12 bytes per gate,
+    /// 8 per load, 4 per batch, per output bit and per value, and 76 more.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let words = self.input_widths.len()
@@ -72,8 +74,8 @@ impl Program {
     /// holding all of them in memory.
     ///
     /// # Errors
-    /// Any error of the reader, including a premature end; the inner result is [`LoadError`] if the
-    /// bytes are not a valid program.
+    /// The outer error is an error of the reader, which includes an end before `length` bytes. The
+    /// inner error is a [`LoadError`] if the bytes are not a valid program.
     pub(crate) fn read(reader: impl Read, length: u64) -> io::Result<Result<Self, LoadError>> {
         match read(reader, length) {
             Ok(program) => Ok(Ok(program)),
@@ -128,11 +130,12 @@ impl From<ProgramError> for Failure {
     }
 }
 
-/// Number of bytes that are read, hashed and decoded together while they are in the caches. A power
-/// of two lets BLAKE3 use all SIMD lanes.
+/// Maximum number of bytes that are read, hashed and decoded together. So few bytes stay in the CPU
+/// caches between the three steps. A power of two lets BLAKE3 use all SIMD lanes.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-/// The part of an encoding that is not yet read.
+/// A reader of an encoding that hashes all bytes it reads. `left` is the number of bytes before
+/// the digest that are not yet read.
 struct Source<R> {
     reader: R,
     hasher: blake3::Hasher,
@@ -141,7 +144,8 @@ struct Source<R> {
 }
 
 impl<R: Read> Source<R> {
-    /// Returns the next `length` bytes, at most [`CHUNK_BYTES`] and at most those left.
+    /// Reads and hashes the next `length` bytes. `length` must not exceed [`CHUNK_BYTES`] or the
+    /// number of bytes left.
     fn bytes(&mut self, length: usize) -> io::Result<&[u8]> {
         let bytes = &mut self.chunk[..length];
         self.reader.read_exact(bytes)?;
@@ -150,8 +154,8 @@ impl<R: Read> Source<R> {
         Ok(bytes)
     }
 
-    /// Reads `count` items of `N` bytes. The count is checked against the remaining bytes before
-    /// any allocation.
+    /// Reads `count` items of `N` bytes. If fewer bytes are left, it fails before it allocates
+    /// memory.
     fn list<const N: usize, T>(
         &mut self,
         count: u64,
@@ -205,7 +209,7 @@ fn read(reader: impl Read, length: u64) -> Result<Program, Failure> {
     Ok(program)
 }
 
-/// Decodes everything except the digest.
+/// Decodes a program without its digest, from the bytes after the tag.
 fn decode(source: &mut Source<impl Read>) -> Result<Program, Failure> {
     let input_widths = source.counted_words()?;
     let output_widths = source.counted_words()?;
@@ -221,8 +225,8 @@ fn decode(source: &mut Source<impl Read>) -> Result<Program, Failure> {
         }
     })?;
     let gates = source.word()?;
-    // Decoding the three words in a loop took as long as the check of all slots, so they are
-    // written out.
+    // The three words of a gate are not decoded in a loop: the loop took as long as the check of
+    // all slots.
     let gates = source.list(gates.into(), |gate: &[u8; GATE_BYTES]| {
         let words = gate.as_chunks().0;
         ProgramGate {

@@ -1,23 +1,24 @@
-//! Folds constants, copies and inversions, and determines which gates are live.
+//! Folds the constants, copies and inversions of a circuit, and determines which gates are live.
 
 use std::collections::HashMap;
 
 use crate::{Circuit, Gate, Op, Wire};
 
-/// The value of a wire: a constant, or the value of a *root* wire, possibly inverted. A root is an
-/// input bit or a gate that is kept.
+/// The value of a wire: a constant, or the value of a *root*, possibly inverted. A root is a wire
+/// that is an input bit or the output of a gate that is not folded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Value(u32);
 
 impl Value {
-    /// The constant 0. Circuits have fewer than 2^31 wires, so no root has this number.
+    /// The constant 0, with the root 2^31 - 1. No wire has this number, because a circuit has fewer
+    /// than 2^31 wires.
     const ZERO: Self = Self(0xffff_fffe);
 
     pub(super) fn new(root: Wire, inverted: bool) -> Self {
         Self(root << 1 | u32::from(inverted))
     }
 
-    /// Returns the root; meaningless for a constant.
+    /// Returns the root. A constant returns 2^31 - 1, which is no wire.
     pub(super) fn root(self) -> Wire {
         self.0 >> 1
     }
@@ -34,8 +35,8 @@ impl Value {
         Self(self.0 ^ u32::from(invert))
     }
 
-    /// Returns the XOR of two values. `wire` is the output of the XOR gate, and is used as the root
-    /// of the result if the gate cannot be folded.
+    /// Returns the XOR of two values. If the XOR gate cannot be folded, the root of the result is
+    /// the gate's output `wire`.
     fn xor(self, other: Self, wire: Wire) -> Self {
         if self.root() == other.root() {
             Self::ZERO.invert_if(self != other)
@@ -48,8 +49,8 @@ impl Value {
         }
     }
 
-    /// Returns the AND of two values. `wire` is the output of the AND gate, and is used as the root
-    /// of the result if the gate cannot be folded.
+    /// Returns the AND of two values. If the AND gate cannot be folded, the root of the result is
+    /// the gate's output `wire`.
     fn and(self, other: Self, wire: Wire) -> Self {
         if self.root() == other.root() {
             if self == other { self } else { Self::ZERO }
@@ -65,9 +66,10 @@ impl Value {
 
 /// A circuit's gates after folding.
 pub(super) struct Folded {
-    /// The value of each wire. A gate is kept if its output is its own root and has uses.
+    /// The value of each wire. The program keeps a gate if the gate's output is a root with uses.
     pub(super) values: Vec<Value>,
-    /// The number of kept gates and outputs that read each root; 0 for all other wires.
+    /// For each root, the number of operands of kept gates and of output bits that read it. The
+    /// count of every other wire is 0.
     pub(super) uses: UseCounts,
     pub(super) and_count: u64,
     pub(super) xor_count: u64,
@@ -86,8 +88,9 @@ impl Folded {
         folded
     }
 
-    /// Traverses the gates backwards from the outputs, so that only live gates count as uses of
-    /// their operands.
+    /// Counts the uses of each root, and the kept gates. The gates are visited from the last to the
+    /// first, so that all uses of a gate are counted before the gate's own operands. The operands
+    /// of a gate without uses are not counted.
     fn count_uses(&mut self, circuit: &Circuit) {
         for &wire in circuit.outputs() {
             let value = self.values[wire as usize];
@@ -128,10 +131,11 @@ fn fold(circuit: &Circuit) -> Vec<Value> {
     values
 }
 
-/// A counter of uses for each wire. It has one byte per wire, and a map for the few larger counts.
+/// A count of uses for each wire. It takes one byte per wire, and a map for the few counts over
+/// 255.
 pub(super) struct UseCounts {
     low: Vec<u8>,
-    /// The part of a wire's count that exceeds 255.
+    /// For each wire with a count over 255, the count minus 255.
     excess: HashMap<Wire, u32>,
 }
 
@@ -156,7 +160,7 @@ impl UseCounts {
         }
     }
 
-    /// Removes one use; returns whether it was the last.
+    /// Subtracts one use of a wire. Returns whether it was the last one.
     pub(super) fn release(&mut self, wire: Wire) -> bool {
         let low = &mut self.low[wire as usize];
         if *low == u8::MAX

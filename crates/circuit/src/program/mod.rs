@@ -16,34 +16,34 @@ pub use progress::CompileProgress;
 
 use crate::{Bits, circuit::split_values};
 
-/// Marks an inverted operand of an AND gate in [`ProgramGate::a`] and [`ProgramGate::b`]; the other
-/// bits are the slot.
+/// The bit of [`ProgramGate::a`] and [`ProgramGate::b`] that marks an inverted operand of an AND
+/// gate. The other bits are the slot number.
 pub const INVERT: u32 = 1 << 31;
 
 /// A circuit compiled for garbling.
 ///
 /// A program consists of XOR and AND gates over label *slots*. Constants, copies and inversions of
 /// the [`Circuit`](crate::Circuit) are folded: an inverted wire is the same label with the opposite
-/// meaning. Gates that reach no output are dropped, and a slot is reused when its wire is dead.
-/// Gates are ordered so that mutually independent gates are consecutive and form a [`Batch`]. Input
-/// bits get slots shortly before they are read, so the labels in use stay close together for any
-/// number of inputs.
+/// meaning. Gates that no output depends on are dropped. A slot is reused after the last read of
+/// its wire. Gates are ordered so that mutually independent gates are consecutive and form a
+/// [`Batch`]. An input bit gets its slot shortly before its first read, so a circuit with many
+/// inputs needs few slots at a time.
 ///
 /// # Invariants
-/// * An input bit that a gate or an output reads has exactly one [`Load`], and it is in no slot
-///   before that.
-/// * Within a batch, no gate reads or writes a slot that another gate of the batch writes, and no
-///   gate writes a slot that any gate of the batch reads. A kernel may therefore process a batch in
+/// * An input bit that a gate or an output reads has exactly one [`Load`]. Before this load, no
+///   slot holds the label of the bit.
+/// * A gate writes no slot that it reads itself, or that another gate of its batch reads or
+///   writes. The kernels of garbling and evaluation may therefore process the gates of a batch in
 ///   any order and in any grouping.
 /// * Operands of XOR gates never have [`INVERT`] set.
 /// * All slots of loads, gates and outputs are below [`slot_count`](Self::slot_count).
-/// * The slots of the outputs keep their labels to the end.
+/// * At the end of the program, the slots of the outputs hold the labels of the outputs.
 /// * The order of the gates is the order of the garbled tables. It depends only on the circuit and
 ///   is covered by the digest.
 ///
 /// Both constructors guarantee the invariants: [`compile`](Self::compile) by construction, and
-/// [`from_bytes`](Self::from_bytes) by checking them. The unsafe code of the kernels relies on the
-/// ranges of slots and on the operands of XOR gates.
+/// [`from_bytes`](Self::from_bytes) by checking them. The unsafe code of the kernels relies on two
+/// of them: the upper bound of slots, and XOR operands without [`INVERT`].
 #[derive(Debug)]
 pub struct Program {
     pub(crate) input_widths: Vec<u32>,
@@ -74,13 +74,13 @@ pub struct ProgramGate {
 /// The assignment of an input bit to a slot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Load {
-    /// Position of the bit among all input bits.
+    /// Index of the bit among the bits of all input values, concatenated.
     pub input: u32,
-    /// The slot that has the label of the bit from this batch on.
+    /// The slot into which the label of the bit is written.
     pub slot: u32,
 }
 
-/// The kind of operations in a [`Batch`].
+/// The kind of the operations in a [`Batch`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BatchKind {
     /// XOR gates.
@@ -94,9 +94,9 @@ pub enum BatchKind {
 /// Consecutive gates of one kind that do not depend on each other, or consecutive loads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Batch {
-    /// The kind of all operations.
+    /// The common kind of the operations in this batch.
     pub kind: BatchKind,
-    /// The number of operations, at least 1.
+    /// The number of gates or loads in this batch, at least 1.
     pub len: u32,
 }
 
@@ -107,7 +107,7 @@ pub enum OutputBit {
     Constant(bool),
     /// The value of a slot.
     Slot {
-        /// The slot.
+        /// The number of the slot.
         slot: u32,
         /// Whether the output is the negation of the bit in the slot.
         invert: bool,
@@ -133,25 +133,28 @@ impl Program {
         self.input_widths.iter().map(|&width| width as usize).sum()
     }
 
-    /// Returns the number of slots that a party needs: the peak number of live wires.
+    /// Returns the number of slots: the largest number of labels that a party holds at a time.
     #[must_use]
     pub fn slot_count(&self) -> usize {
         self.slot_count as usize
     }
 
-    /// Returns all gates; the XOR and AND [`batches`](Program::batches) split this slice into runs.
+    /// Returns all gates in execution order. The XOR and AND [`batches`](Program::batches) divide
+    /// them into consecutive groups.
     #[must_use]
     pub fn gates(&self) -> &[ProgramGate] {
         &self.gates
     }
 
-    /// Returns all loads; the batches of [`BatchKind::Input`] split this slice into runs.
+    /// Returns all loads in execution order. The batches of [`BatchKind::Input`] divide them into
+    /// consecutive groups.
     #[must_use]
     pub fn loads(&self) -> &[Load] {
         &self.loads
     }
 
-    /// Returns the batches in order; their lengths add up to the number of gates and loads.
+    /// Returns the batches in execution order. The sum of their lengths is the number of gates
+    /// plus the number of loads.
     #[must_use]
     pub fn batches(&self) -> &[Batch] {
         &self.batches
@@ -163,7 +166,7 @@ impl Program {
         &self.outputs
     }
 
-    /// Returns the number of AND gates to garble.
+    /// Returns the number of AND gates. Each of them needs a garbled table.
     #[must_use]
     pub fn and_count(&self) -> u64 {
         self.and_count
@@ -175,13 +178,14 @@ impl Program {
         self.xor_count
     }
 
-    /// Returns the BLAKE3 digest of the canonical encoding.
+    /// Returns the BLAKE3 hash of the bytes of [`to_bytes`](Self::to_bytes) except the last 32,
+    /// which are this hash. The two parties compare their hashes.
     #[must_use]
     pub fn digest(&self) -> &[u8; 32] {
         &self.digest
     }
 
-    /// Splits concatenated output bits into the output values.
+    /// Splits the concatenated bits of all output values into one [`Bits`] per output value.
     ///
     /// # Panics
     /// Panics if the length of `bits` differs from the number of output bits.

@@ -1,24 +1,24 @@
-//! Running totals at every 64th batch, so that dividing a program into chunks need not visit all
-//! batches.
+//! The numbers of gates and loads before every 64th batch. With them, a program is divided into
+//! chunks without a visit of all batches.
 
 use super::{Batch, BatchKind, Program};
 
 /// The number of gates and loads in all batches before a given batch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CompileProgress {
-    /// Number of XOR and AND gates.
+    /// Number of XOR and AND gates before the batch.
     pub gates: u64,
-    /// Number of AND gates.
+    /// Number of AND gates before the batch.
     pub ands: u64,
-    /// Number of input bits loaded.
+    /// Number of loads of input bits before the batch.
     pub loads: u64,
 }
 
 impl CompileProgress {
-    /// Number of batches between two entries of [`Program::progress`].
+    /// Number of batches from one entry of [`Program::progress`] to the next.
     pub const STRIDE: usize = 64;
 
-    /// Adds the counts of a batch.
+    /// Adds the number of gates or loads in a batch.
     fn pass(&mut self, batch: &Batch) {
         let len = u64::from(batch.len);
         match batch.kind {
@@ -32,8 +32,8 @@ impl CompileProgress {
     }
 }
 
-/// Returns the totals before every [`CompileProgress::STRIDE`]th batch, starting with the first
-/// batch.
+/// Returns the numbers of gates and loads before every [`CompileProgress::STRIDE`]th batch. The
+/// first entry is that of the first batch, with zeros.
 pub(super) fn of(batches: &[Batch]) -> Vec<CompileProgress> {
     let mut progress = CompileProgress::default();
     batches
@@ -47,8 +47,8 @@ pub(super) fn of(batches: &[Batch]) -> Vec<CompileProgress> {
 }
 
 impl Program {
-    /// Returns the running totals. Entry `i` has the totals before batch `i *
-    /// CompileProgress::STRIDE`.
+    /// Returns the numbers of gates and loads before every [`CompileProgress::STRIDE`]th batch.
+    /// Entry `i` has the numbers before batch `i * CompileProgress::STRIDE`.
     #[must_use]
     pub fn progress(&self) -> &[CompileProgress] {
         &self.progress

@@ -1,4 +1,4 @@
-//! Orders a program's gates and assigns slots to their labels.
+//! Orders a program's gates and assigns slots to its wires.
 
 use super::{
     Batch, BatchKind, INVERT, Load, ProgramGate,
@@ -16,7 +16,8 @@ pub(super) struct Scheduled {
     pub(super) places: Places,
 }
 
-/// Orders the gates window by window and assigns a slot to each wire.
+/// Orders the kept gates within windows of at most `window` gates, and assigns a slot to each input
+/// bit and gate output that is read.
 pub(super) fn schedule(circuit: &Circuit, folded: Folded, window: usize) -> Scheduled {
     let mut emitter = Emitter {
         gates: Vec::with_capacity((folded.and_count + folded.xor_count) as usize),
@@ -63,29 +64,27 @@ pub(super) fn schedule(circuit: &Circuit, folded: Folded, window: usize) -> Sche
     }
 }
 
-/// The place, in [`Places`], of an input bit that no gate has read yet. Slot numbers are smaller.
+/// The marker in [`Places`] of an input bit that no gate has read yet. Slot numbers are smaller.
 const UNPLACED: u32 = INVERT - 2;
-/// The place, in [`Places`], of an input bit that a gate of the current window is the first to
-/// read.
+/// The marker in [`Places`] of an input bit that is read for the first time in the current window.
 const WANTED: u32 = INVERT - 3;
 
-/// The current place of each wire: a slot, a position in the window, or a marker.
+/// The current place of each root: a slot, an index in the window, or a marker.
 pub(super) struct Places {
-    /// A value for each wire. The value of a root contains the position in the window while its
-    /// gate is pending, and then the slot, in place of the root. Its inversion is unchanged. Other
-    /// wires have their folded value.
+    /// For each wire, its folded value. In the value of a root, the place replaces the root's
+    /// number: the index in the window while its gate is in the window, and the slot afterwards.
     values: Vec<Value>,
-    /// For each root, the number of reads by gates and outputs that are not yet emitted.
+    /// For each root, the number of reads by outputs and by gates that are not yet in the program.
     uses: UseCounts,
-    /// The number of input bits; lower wires are inputs.
+    /// The number of input bits. Wires with smaller numbers are input bits.
     inputs: u32,
 }
 
 impl Places {
-    /// Returns the value of a wire that a later gate or output reads.
+    /// Returns the folded value of a wire that a later gate or output reads.
     ///
-    /// Only a root that is still to be read has uses left. This distinguishes roots from other
-    /// wires without a table.
+    /// The uses distinguish roots from other wires: a root that is still to be read has uses left,
+    /// and a wire that is not a root never has uses.
     pub(super) fn resolve(&self, wire: Wire) -> Value {
         let value = self.values[wire as usize];
         if self.uses.is_used(wire) {
@@ -95,7 +94,7 @@ impl Places {
         }
     }
 
-    /// If `root` is an input bit without a slot, adds it to `wanted`.
+    /// Adds `root` to `wanted` if it is an input bit that is neither in a slot nor in `wanted`.
     pub(super) fn want(&mut self, root: Wire, wanted: &mut Vec<Wire>) {
         if root < self.inputs && self.slot(root) == UNPLACED {
             self.set(root, WANTED);
@@ -103,36 +102,37 @@ impl Places {
         }
     }
 
-    /// Returns the slot of a root whose gate was emitted.
+    /// Returns the place of a root: its slot, or its index in the window.
     pub(super) fn slot(&self, root: Wire) -> u32 {
         self.values[root as usize].root()
     }
 
-    /// Sets the place of a root: its slot, or its position in the window.
+    /// Sets the place of a root: its slot, or its index in the window.
     pub(super) fn set(&mut self, root: Wire, place: u32) {
         let value = &mut self.values[root as usize];
         *value = Value::new(place, value.is_inverted());
     }
 }
 
-/// Appends batches to the program.
+/// The program under construction, with the slots of its wires.
 pub(super) struct Emitter {
     gates: Vec<ProgramGate>,
     loads: Vec<Load>,
     batches: Vec<Batch>,
     slots: Slots,
     pub(super) places: Places,
-    /// The highest slot that any gate reads.
+    /// The largest number of a slot that a gate reads.
     highest: u32,
 }
 
 impl Emitter {
-    /// Assigns slots to input bits.
+    /// Appends a batch that loads the input bits in `inputs`, and empties `inputs`.
     pub(super) fn load(&mut self, inputs: &mut Vec<Wire>) {
         if inputs.is_empty() {
             return;
         }
-        // Sort the bits, because adjacent input bits are usually transferred and read together.
+        // Adjacent input bits are usually transferred and read together, so they get slots in
+        // order.
         inputs.sort_unstable();
         self.batches.push(Batch {
             kind: BatchKind::Input,
@@ -165,8 +165,8 @@ impl Emitter {
             });
             self.places.set(wire, out);
         }
-        // Slots are freed only after the loop, so that no gate of the batch writes what another one
-        // reads.
+        // Slots are freed only after the loop, so that no gate of the batch writes a slot that
+        // another gate of the batch reads.
         for root in gates.flat_map(|gate| [gate.a & !INVERT, gate.b & !INVERT]) {
             if self.places.uses.release(root) {
                 self.slots.free(self.places.slot(root));
@@ -175,7 +175,8 @@ impl Emitter {
     }
 }
 
-/// The free slots; the slot freed last is reused first, because it is likely to be in the cache.
+/// The free slots, and the number of all slots. The slot freed last is reused first, because its
+/// memory is likely to be in the CPU caches.
 #[derive(Default)]
 struct Slots {
     unused: Vec<u32>,

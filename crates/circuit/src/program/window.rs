@@ -1,4 +1,4 @@
-//! Orders the gates of one window.
+//! Orders the gates of one window, which is a sequence of gates that the compiler reorders.
 
 use super::{
     BatchKind, INVERT,
@@ -6,40 +6,41 @@ use super::{
 };
 use crate::{Op, Wire};
 
-/// AND gates run only at ticks that are multiples of this number.
+/// AND gates get only ticks that are multiples of this number. A tick is a step of the schedule.
 ///
-/// Every gate runs as early as its operands allow, on a clock where each gate takes one tick. Gates
-/// of one kind that run at the same tick form a batch. If AND gates could start at any tick, the
-/// ANDs of parallel carry chains would spread over all ticks, a few at each. If each AND gate waits
-/// for the next multiple of 3, they form larger batches. A period of 3 delays nothing in an adder,
-/// where at most two XOR gates separate successive ANDs.
+/// Each gate gets the earliest tick that is later than those of its operands. Gates of one kind
+/// with the same tick form a batch. If AND gates could have any tick, those of parallel carry
+/// chains would spread over all ticks, with a few gates at each. With multiples of 3, they form
+/// larger batches. A period of 3 delays no gate of an adder, because at most two XOR gates separate
+/// successive AND gates there.
 ///
-/// Measured: percentage of the AND gates, then of the XOR gates, that are in batches of 8 gates or
-/// more.
+/// Measured: the percentage of AND gates, and that of XOR gates, in batches of 8 gates or more. The
+/// last row is a schedule with the smallest possible number of AND batches.
 ///
 /// | period | SHA-256 | 64-bit multiplier |
 /// | --- | --- | --- |
 /// | 3 | 98, 99 | 97, 96 |
-/// | 1 (no waiting) | 15, 99 | 83, 98 |
+/// | 1 | 15, 99 | 83, 98 |
 /// | fewest AND batches | 99, 65 | 99, 49 |
 const AND_PERIOD: u32 = 3;
 
-/// Minimum number of gates of a window that ends early.
+/// Minimum number of gates of a window that ends before it has the maximum number of gates.
 const MIN_WINDOW_GATES: usize = 2048;
 
-/// Average number of gates per batch at which a window ends early, for programs with at most
-/// [`FEW_SLOTS`] slots and for those with more.
+/// Average number of gates per batch from which on a window ends early: the first for programs with
+/// at most [`FEW_SLOTS`] slots, the second for those with more.
 ///
-/// Longer batches are faster only while the labels fit in the caches. For eight instances, the
-/// limit is about 512 KiB of labels. Measured with MinCut: with 16 instead of 32, eight instances
-/// in parallel use half the slots (6,754 instead of 13,499) and 14 % less time. A single instance
-/// takes 5 % more time.
+/// Longer batches are faster only while the labels fit in the CPU caches. Measured with MinCut:
+/// with 16 instead of 32, the program has half the slots (6,754 instead of 13,499). Eight
+/// evaluations side by side then take 14 % less time, and a single evaluation takes 5 % more.
 const GATES_PER_BATCH: [usize; 2] = [32, 16];
 
-/// The largest number of slots for which the labels of eight instances fit in the caches (512 KiB).
+/// The largest number of slots whose labels fit in the CPU caches when eight evaluations are
+/// garbled side by side. Their labels then take 512 KiB.
 const FEW_SLOTS: u32 = 4096;
 
-/// A gate that is not yet emitted; its operands are roots, possibly with [`INVERT`].
+/// A gate of the window, not yet appended to the program. Its operands are roots, possibly with
+/// [`INVERT`].
 #[derive(Clone, Copy)]
 pub(super) struct Pending {
     pub(super) a: u32,
@@ -47,39 +48,39 @@ pub(super) struct Pending {
     pub(super) wire: Wire,
 }
 
-/// The gates that are ordered together.
+/// The gates of the current window.
 #[derive(Default)]
 pub(super) struct Window {
-    /// The output wire of the first gate; lower roots already have slots.
+    /// The output wire of the window's first gate. Roots with smaller numbers are not outputs of
+    /// gates in the window.
     first: Wire,
     gates: Vec<Pending>,
-    /// Input bits that are first read in this window.
+    /// Input bits that are read for the first time in this window.
     pub(super) inputs: Vec<Wire>,
-    /// For each gate, twice its tick, plus 1 for AND.
+    /// For each gate, its time: twice its tick, plus 1 for an AND gate.
     times: Vec<u32>,
-    /// The largest item of `times`, plus one.
+    /// The largest time of a gate, plus one.
     end: u32,
     /// Indices of the gates, sorted by time.
     order: Vec<u32>,
-    /// For each time, the end of its gates in `order`.
+    /// For each time, the index in `order` after the last gate with this time.
     ends: Vec<u32>,
 }
 
 impl Window {
-    /// Returns the number of gates.
+    /// Returns the number of gates in the window.
     pub(super) fn len(&self) -> usize {
         self.gates.len()
     }
 
-    /// Returns whether there are enough gates for long batches, given the number of slots used so
-    /// far. More gates would only spread the labels of a batch over more memory than the caches
-    /// hold.
+    /// Returns whether the window has enough gates for long batches. `slots` is the number of slots
+    /// used so far. With more gates, the labels of a batch would not fit in the CPU caches.
     pub(super) fn is_wide(&self, slots: u32) -> bool {
         let wide = GATES_PER_BATCH[usize::from(slots > FEW_SLOTS)];
         self.len() >= MIN_WINDOW_GATES && self.len() >= wide * self.end as usize
     }
 
-    /// Adds a gate; its operands must have been added before.
+    /// Adds a gate, with `wire` as its output, after the gates that it reads.
     pub(super) fn push(&mut self, op: Op, operands: [Wire; 2], wire: Wire, places: &mut Places) {
         let is_and = op == Op::And;
         if self.gates.is_empty() {
@@ -106,7 +107,7 @@ impl Window {
         self.times.push(time);
     }
 
-    /// Emits all gates and empties the window.
+    /// Appends the loads and gates of the window to the program, and empties the window.
     pub(super) fn flush(&mut self, emitter: &mut Emitter) {
         self.sort();
         emitter.load(&mut self.inputs);
@@ -127,7 +128,7 @@ impl Window {
         self.end = 0;
     }
 
-    /// Sorts the gates by time; the sort is stable.
+    /// Computes `order` and `ends`. Gates with the same time keep their order.
     fn sort(&mut self) {
         self.ends.clear();
         self.ends.resize(self.end as usize, 0);

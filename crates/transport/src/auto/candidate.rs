@@ -1,5 +1,5 @@
-//! The interface between `auto` and its candidates: the kinds of connections that it opens and
-//! accepts.
+//! The interface between `auto` and its candidates. A candidate is a kind of connection that `auto`
+//! opens and accepts.
 //!
 //! A transport that shares the ports of `auto` implements [`Candidate`] in its own folder and
 //! returns it from [`Transport::shared_port`](crate::Transport::shared_port). All other transports
@@ -28,11 +28,11 @@ use crate::{
     security::Security,
 };
 
-/// A kind of connection that takes part in a race. The implementor holds the options of the
-/// connection.
+/// A kind of connection that takes part in a race. The implementing type contains the options of
+/// its connections.
 #[async_trait]
 pub(crate) trait Candidate: Send + Sync {
-    /// Returns the names of the transports whose link can run over such a connection.
+    /// Returns the names of the transports whose links can run over a connection of this kind.
     fn transports(&self) -> Vec<&'static str>;
 
     /// Returns the kind of port that the connection uses.
@@ -42,11 +42,12 @@ pub(crate) trait Candidate: Send + Sync {
     /// nothing more to report. Dropping the future abandons the attempt.
     async fn open(&self, target: Target, updates: &Updates) -> Result<(), TransportError>;
 
-    /// Starts to listen for such connections.
+    /// Starts to listen for connections of this kind.
     async fn listen(&self, place: Place) -> Result<CandidateListener, TransportError>;
 
-    /// Asks a listener that does not accept the transport `ours` which transport it uses, and
-    /// returns an error that names it. Returns `None` if this kind of connection cannot find out.
+    /// Connects to a listener to find out which transport it uses. Returns an error that names this
+    /// transport. Returns `None` if the listener does not answer, if it accepts the transport
+    /// `ours`, or if this kind of connection does not support the question.
     async fn ask(&self, _: &str, _: &Security, _ours: &str) -> Option<TransportError> {
         None
     }
@@ -84,7 +85,7 @@ pub(crate) enum Port {
     Own,
 }
 
-/// The listener of a connection attempt.
+/// The listener to which a connection attempt connects.
 pub(crate) struct Target {
     /// `host:port`.
     pub(crate) address: String,
@@ -120,7 +121,7 @@ pub struct SetupReport {
     pub path: PathSample,
     /// Time from the start of the race until this connection was established.
     pub after: Duration,
-    /// True if the path measurement of the set-up has ended. Until then, `path` may still change.
+    /// True if the set-up has finished the measurement of the path. Before, `path` may change.
     pub is_complete: bool,
 }
 
@@ -166,7 +167,7 @@ impl Updates {
     }
 
     pub(super) fn send(&self, update: Update) {
-        // Sending fails after the race has ended. The report is then not needed.
+        // Sending fails only after the race has ended, which then does not need the report.
         let _ = self.sender.send((self.index, update));
     }
 }
@@ -282,8 +283,8 @@ pub(crate) type AcceptResult = Option<Accepted>;
 /// The listening end of a candidate.
 pub(crate) type CandidateListener = Box<dyn PortListener<AcceptResult>>;
 
-/// Handles the connections of a listener that support only this transport: waits until the peer
-/// chooses the connection.
+/// Handles accepted connections that can become links of only one transport, the one of this name.
+/// Waits until the peer chooses the connection.
 #[derive(Clone, Copy)]
 pub(crate) struct ChoiceHandler(pub(crate) &'static str);
 

@@ -18,9 +18,10 @@ use crate::{
 
 /// A listener for connectors that choose one of several transports.
 ///
-/// Like every [`Listener`], it accepts connections only while the user waits for a link. Exception:
-/// while a new link of `tcp-striped` lacks connections, it accepts them for the time of a
-/// handshake. It runs a bounded number of handshakes, and drops unknown peers and garbage.
+/// Like every [`Listener`], it accepts connections only while the user waits for a link, with one
+/// exception: it accepts the further connections of a new `tcp-striped` link for at most the time
+/// limit of a handshake. The number of concurrent handshakes is limited. The listener drops
+/// connections of peers that are not authenticated or send invalid data.
 pub struct AutoListener {
     listeners: Vec<CandidateListener>,
     local: String,
@@ -82,7 +83,7 @@ impl AutoListener {
         entries: &[Entry],
         mut place: Place,
     ) -> Result<Self, TransportError> {
-        // TCP is always needed, because its connection carries the offer.
+        // The TCP port is always needed, because the connection on it carries the offer.
         let is_needed = |entry: &&Entry| match entry.port {
             Port::Stream => true,
             Port::Datagrams { .. } => entry.is_offered(&place.offer),
@@ -149,8 +150,8 @@ impl AutoListener {
     }
 }
 
-/// Starts to listen with each offered transport that needs a separate port. Removes a transport
-/// that cannot listen from the offer.
+/// Starts to listen with each offered transport that needs a separate port. If a transport fails to
+/// listen, removes it from the offer.
 async fn bind_own_ports(
     address: &str,
     security: &Security,

@@ -1,9 +1,9 @@
 //! Messages between the two ends of `auto`, other than the offer.
 //!
-//! The connector's first message on its chosen connection is the choice. The listener answers it
-//! with one byte before it sends any other data. docs/protocol.md, "Choice" and "Answer", specifies
-//! the bytes. On a TCP connection, the first message may instead be the join message of a further
-//! connection of a `tcp-striped` link.
+//! The connector's first message on its chosen connection is the choice. The listener accepts or
+//! refuses it with one byte before it sends any other data. docs/protocol.md, "Choice" and
+//! "Answer", specifies the bytes. On a TCP connection, the first message may instead be a join
+//! message, with which the connection joins an existing `tcp-striped` link.
 
 use std::{
     io,
@@ -22,8 +22,8 @@ pub(super) const MAGIC: [u8; 8] = *b"tpchose2";
 const TAKEN: u8 = 0;
 const REFUSED: u8 = 1;
 
-/// Time limit of sending a choice. The connection is idle and its buffers are empty, so only a
-/// broken connection reaches the limit.
+/// Time limit for sending a choice. The connection is idle and its buffers are empty, so sending
+/// takes this long only if the connection is broken.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The first message of a connector on a connection.
@@ -76,7 +76,8 @@ pub(crate) async fn send(
     Err(TransportError::from_io(told.unwrap_or(error)))
 }
 
-/// Closes a stream without a choice. Fails if the peer has rejected this end's identity.
+/// Closes a stream without a choice, and waits until the peer has closed its side. Returns an error
+/// only if the peer has rejected this end's identity.
 pub(crate) async fn close(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
 ) -> Result<(), TransportError> {
@@ -89,15 +90,16 @@ pub(crate) async fn close(
     }
 }
 
-/// Reads the first message on a connection, and no byte after it. Answers a choice. Returns `None`
-/// if the connection ends before a whole message has arrived.
+/// Reads the first message on a connection, and no byte after it. If the message is a choice, sends
+/// the answer: accepted or refused. Returns `None` if the connection ends before a whole message
+/// has arrived.
 ///
 /// `allows` returns whether a transport may be chosen on this connection. `join` is the format of
 /// the join message that may arrive instead of a choice.
 ///
 /// # Errors
-/// Returns [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute), if the message is
-/// invalid or the choice is not allowed. In the second case, the refusal is sent first.
+/// Returns [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute) if the message is
+/// invalid or the choice is not allowed. If the choice is not allowed, sends the refusal before.
 pub(crate) async fn hear(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),

@@ -1,5 +1,5 @@
-//! Several transports at one address, of which the connector chooses one after it has measured the
-//! path.
+//! A listener that offers several transports at one address, and a connector that measures the path
+//! and then chooses one of them.
 //!
 //! An [`AutoListener`] has a TCP port and a UDP port of the same number. A connector opens all
 //! connections at once ([`race()`]): one on the TCP port, and one of each protocol on the UDP port.
@@ -8,10 +8,11 @@
 //! choice costs no round trip. The connector closes the other connections. A [`Policy`] makes the
 //! choice.
 //!
-//! The transports are those of a [`Registry`](crate::Registry). `table` lists their candidates. A
-//! `candidate` opens a connection, converts it to the link, and listens for such connections. A
-//! transport that does not share the two ports has a separate port. Its attempt starts when the
-//! offer is known (`own_port`).
+//! The transports come from a [`Registry`](crate::Registry). The module `table` lists their
+//! candidates. A candidate (`candidate`) opens one kind of connection, converts it to the link, and
+//! listens for connections of this kind. A transport that does not share the two ports has a
+//! separate port (`own_port`). The offer contains the port number, so the connector connects to
+//! this port after it has received the offer.
 //!
 //! docs/protocol.md, "Agreement on the transport", specifies the bytes and the times, and
 //! docs/security.md lists attacks.

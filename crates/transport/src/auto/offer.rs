@@ -10,12 +10,13 @@ use crate::{ConnectError, HandshakeError, RegistryError, TransportError};
 
 pub(super) const MAGIC: [u8; 8] = *b"tpoffer3";
 
-/// Maximum length in bytes of the message field at the end of an offer. This version sends it empty
-/// and ignores a received one. With this length, a certificate still fits into two packets.
+/// Maximum length in bytes of the message field at the end of an offer. This version sends an empty
+/// message and ignores a received one. With a message of this length, a certificate still fits into
+/// two packets.
 const MAX_MESSAGE: usize = 1024;
 
-/// Maximum total length of the names in an offer, in bytes. The built-in names take 25. A later
-/// version may have more.
+/// Maximum total length of the names in an offer, in bytes. The built-in names take 25 bytes. Later
+/// versions may have more names.
 const MAX_NAMES: usize = 512;
 
 /// The offer of a listener: the transports that the connector may choose.
@@ -34,8 +35,8 @@ enum Port {
 }
 
 impl Offer {
-    /// Makes an offer of these transports. The flag is true if the transport shares the listener's
-    /// ports.
+    /// Makes an offer of these transports. The `bool` is true if the transport shares the
+    /// listener's ports, and false if it needs a separate port.
     pub(super) fn new(transports: impl IntoIterator<Item = (&'static str, bool)>) -> Self {
         let transports = transports.into_iter().map(|(name, is_shared)| {
             let port = match is_shared {
@@ -69,8 +70,8 @@ impl Offer {
         self.transports.retain(|(name, _)| keeps(name));
     }
 
-    /// Returns the names of the allowed transports. A later version of the peer may name unknown
-    /// ones.
+    /// Returns the names of the allowed transports. An offer of a later version may contain names
+    /// that this version does not know.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.transports.iter().map(|(name, _)| name.as_str())
     }
@@ -81,7 +82,8 @@ impl Offer {
         self.names().any(|known| known == name)
     }
 
-    /// Describes the offer in the error message of a peer that uses a transport without `auto`.
+    /// Describes the offer as `auto (tcp, quic)`. A connector that uses a transport without `auto`
+    /// shows this text in its error message.
     pub(crate) fn describe(&self) -> String {
         let names: Vec<&str> = self.names().collect();
         format!("{NAME} ({})", names.join(", "))
@@ -94,8 +96,8 @@ impl Offer {
         }
     }
 
-    /// Returns whether one of the transports shares the ports of the listener. Without one, no
-    /// connector receives the offer.
+    /// Returns whether one of the transports shares the ports of the listener. Without such a
+    /// transport, connectors cannot receive the offer.
     #[must_use]
     pub fn has_shared(&self) -> bool {
         self.transports

@@ -7,7 +7,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub struct AutoOptions {
     /// True if the race also connects to a listener that uses a transport without `auto`. Such a
-    /// listener takes the connection for a link, so a probe sets this to false.
+    /// listener treats the connection as a link at once, so a probe sets this to false.
     pub(super) takes_named: bool,
     /// Processor time to allow for a handshake on a busy machine. UDP is considered blocked if no
     /// UDP handshake completes within a round trip plus this time (or plus half a round trip, if

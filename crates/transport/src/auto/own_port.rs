@@ -1,5 +1,5 @@
-//! Candidates of transports that do not share the ports of `auto`. Each listens on a separate port,
-//! whose number is in the offer.
+//! Candidates of transports that do not share the ports of `auto`. Each of these transports listens
+//! on its own port. The offer of the listening side contains the port number.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,12 +18,12 @@ use crate::{
     Transport, TransportError, link::LinkHalves, listening::PortListener, security::Security,
 };
 
-/// Maximum number of accepted links whose peers have not chosen yet. Same as the handshake limit of
-/// the TCP transport.
+/// Maximum number of accepted links whose peers have not yet chosen a link. At this number, the
+/// listener accepts no further link. The value equals the handshake limit of the TCP transport.
 const MAX_CHOOSING: usize = 64;
 
-/// Time within which the peer must choose an accepted link. Same as the handshake timeout of the
-/// TCP transport.
+/// Time within which the peer must choose an accepted link. After it, the listener closes the link.
+/// The value equals the handshake timeout of the TCP transport.
 const CHOICE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The candidate of a transport with a separate port.
@@ -75,8 +75,9 @@ impl PortListener<AcceptResult> for OwnPortListener {
         self.listener.local_address()
     }
 
-    /// If the listener has failed, this never returns an error, so that the other transports
-    /// continue.
+    /// Returns the next link that its peer has chosen. Never returns an error. After the listener
+    /// has failed, it still returns links that were accepted before, and then waits forever. So the
+    /// other transports of `auto` keep listening.
     async fn next(&mut self) -> Result<AcceptResult, TransportError> {
         loop {
             let accepts = !self.is_broken && self.choosing.len() < MAX_CHOOSING;
@@ -114,8 +115,8 @@ impl OwnPortListener {
     }
 }
 
-/// Checks that a link is encrypted and authenticated as requested, because the transport of another
-/// crate might not do so.
+/// Checks that a link is encrypted and authenticated as requested. A transport of another crate
+/// might ignore the request.
 ///
 /// # Errors
 /// Returns [`HandshakeError::NotTranspute`](crate::HandshakeError::NotTranspute).
@@ -139,8 +140,8 @@ fn check(link: &Link, security: &Security) -> Result<(), TransportError> {
     }
 }
 
-/// Splits a link into the parts of a future link, so that the choice can be exchanged before the
-/// user gets it.
+/// Splits a link into its parts, so that the parties can exchange the choice of the link on them.
+/// The parts of the chosen link are then joined into the link that the user gets.
 fn bare(link: Link) -> LinkHalves<LinkReader, LinkWriter> {
     let (info, probe) = (link.info().clone(), Arc::new(Counted(link.stats())));
     let (reader, writer) = link.into_parts();

@@ -6,8 +6,9 @@ use crate::{Link, Settings, TransportError, settings::name_and_settings};
 
 /// The chosen transport, with the settings that take effect when its connection becomes the link.
 ///
-/// The form is that of `--transport`: `tcp`, `tcp:cc=bbr`, `tcp-striped:n=4,cc=bbr`, `quic`. Most
-/// transports accept no settings here, because their connections are opened before the choice.
+/// The text has the format of the option `--transport`: `tcp`, `tcp:cc=bbr`,
+/// `tcp-striped:n=4,cc=bbr`, `quic`. Most transports accept no settings in a choice, because their
+/// connections are opened before it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Pick(String);
 
@@ -34,7 +35,7 @@ impl Pick {
         &self.0
     }
 
-    /// Parses the settings of this choice. `transport` is the name for error messages.
+    /// Parses the settings of this choice. `transport` is the transport's name in error messages.
     pub(crate) fn settings(&self, transport: &'static str) -> Result<Settings, TransportError> {
         match name_and_settings(&self.0).1 {
             Some(settings) => Settings::parse(transport, settings),

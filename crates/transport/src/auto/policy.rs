@@ -1,4 +1,4 @@
-//! The interface between a race of transports and the policy that ends it.
+//! The interface between a race of transports and the policy that chooses the winner.
 //!
 //! A race opens one connection of each kind and reports their state and measurements as
 //! [`RaceProgress`]. After each report, the [`Policy`] either chooses the transport that becomes
@@ -42,7 +42,8 @@ pub struct RaceProgress {
     pub tcp_rtt: Option<Duration>,
     /// The listener's offer. `None` until a connection is established.
     pub offer: Option<Offer>,
-    /// The connections, in the order in which the race prefers them if the policy does not decide.
+    /// The connections of the race, in the order of preference that applies if the policy does not
+    /// decide.
     pub(super) connections: Vec<Attempt>,
 }
 
@@ -57,7 +58,8 @@ pub struct Attempt {
 /// Decides which transport wins a race.
 pub trait Policy: Send + Sync {
     /// Returns the transport that becomes the link, or `None` to wait. If the connection of the
-    /// returned transport is pending, the race continues and asks again after the next report.
+    /// returned transport is pending, the race continues and calls this method again after the next
+    /// report.
     ///
     /// The race calls this once for each report and each change of a stage. If the policy returns
     /// `None` and no handshake is pending any more, the race takes the established connection with
@@ -113,8 +115,8 @@ impl Attempt {
 }
 
 impl RaceProgress {
-    /// Returns the progress of a race that has not started, between the transports of a registry.
-    /// For tests of a policy.
+    /// Returns the progress of a race between the transports of a registry before it has started.
+    /// Tests of a policy use this function.
     #[must_use]
     pub fn new(registry: &Registry) -> Self {
         let mut entries = table::of(registry);
@@ -147,7 +149,8 @@ impl RaceProgress {
             .map_or(&ABSENT, Attempt::stage)
     }
 
-    /// Sets the stage of the connection over which this transport would run. For tests of a policy.
+    /// Sets the stage of the connection over which this transport would run. Tests of a policy use
+    /// this method.
     pub fn set_stage(&mut self, transport: &str, stage: Stage) {
         let mut connections = self.connections.iter_mut();
         if let Some(found) = connections.find(|it| it.transports.contains(&transport)) {

@@ -11,8 +11,8 @@ use crate::{
     ConnectError, Profile, Registry, TransportError, UnsupportedError, security::Security,
 };
 
-/// Maximum number of candidates with a separate port. Each costs the listener a port and the
-/// connector a connection.
+/// Maximum number of candidates with a separate port. For each one, the listener opens a port and
+/// the connector opens a connection.
 const MAX_OWN_PORTS: usize = 8;
 
 /// Maximum length of a transport's name in bytes, so that all names fit into an offer.
@@ -21,14 +21,14 @@ const MAX_NAME: usize = 32;
 /// A candidate, with the properties that a race depends on.
 pub(super) struct Entry {
     pub(super) candidate: Arc<dyn Candidate>,
-    /// The registered transports whose link can run over the candidate's connection.
+    /// The registered transports whose links can run over the candidate's connection.
     pub(super) transports: Vec<&'static str>,
     pub(super) port: Port,
     profile: Profile,
 }
 
 impl Entry {
-    /// Returns whether the candidate supports this security.
+    /// Returns whether the candidate supports this security mode.
     pub(super) fn fits(&self, security: &Security) -> bool {
         self.profile.has_plaintext || !matches!(security, Security::Plaintext)
     }
@@ -39,8 +39,8 @@ impl Entry {
     }
 
     /// Returns the sort key for races that the policy does not decide. Candidates with shared ports
-    /// come first, then those with fewer round trips of set-up, then those that probe the path with
-    /// more bytes.
+    /// come before the others. Among equals, those with fewer round trips of set-up come first, and
+    /// then those that measure the path with more bytes.
     pub(super) fn preference(&self) -> impl Ord + use<> {
         let Profile {
             setup_round_trips,
@@ -134,7 +134,8 @@ impl Offer {
         Self::all().only_these(names)
     }
 
-    /// Removes the transports that do not support this security.
+    /// Removes the transports that do not support this security mode. Returns an error if none is
+    /// left.
     pub(super) fn fit_for(
         mut self,
         entries: &[Entry],

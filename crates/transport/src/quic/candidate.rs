@@ -55,8 +55,8 @@ impl Candidate for Quic {
             return None;
         }
         let asked = (self.connect_over(address, security, &[NO_COMMON_TRANSPORT])).await;
-        // The listener closes the connection after its handshake, perhaps before the handshake is
-        // complete on this side.
+        // The listener closes the connection after its handshake. If this side receives the close
+        // before its own handshake is complete, the handshake fails with `ClosedDuringHandshake`.
         match asked {
             Ok(mut authenticated) => {
                 let _ = authenticated.bare.reader.read(&mut [0]).await;

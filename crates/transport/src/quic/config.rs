@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{HandshakeError, Security, TransportError, UnsupportedError, tls};
 
-/// Time without packets after which a link fails. A keep-alive after [`KEEP_ALIVE`] of silence
-/// restarts the timer. The sum of both times is less than the 10 s within which a link must report
-/// a vanished peer.
+/// Idle timeout (RFC 9000, section 10.1). After [`KEEP_ALIVE`] without packets, a side sends a
+/// keep-alive, which restarts the timer. So a link reports a vanished peer after at most the sum of
+/// both times, which is less than the required 10 s.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(7500);
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 
@@ -72,9 +72,9 @@ pub(super) fn endpoint_beside_others() -> EndpointConfig {
     config
 }
 
-/// The assumed initial round-trip time. A lost first packet is retransmitted after three times this
-/// value. Browsers use a similar value. With the 333 ms of RFC 9002, the retransmission would take
-/// a second.
+/// The round-trip time that is assumed before the first measurement. A lost first packet is
+/// retransmitted after three times this value. Browsers use a similar value. With the 333 ms of RFC
+/// 9002, the retransmission would occur only after a second.
 const USUAL_RTT: Duration = Duration::from_millis(100);
 
 fn transport(options: &QuicOptions) -> Result<TransportConfig, TransportError> {

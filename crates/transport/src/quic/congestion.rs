@@ -1,5 +1,5 @@
-//! Congestion control: wraps the library's controllers, starts them with known properties of the
-//! path, and measures the delivery rate.
+//! Wraps the congestion controllers of the QUIC library. The wrapper starts a controller with known
+//! properties of the path, and measures the delivery rate.
 
 use std::{
     any::Any,
@@ -23,8 +23,8 @@ pub(super) struct Factory {
     name: QuicCongestion,
 }
 
-/// Share of the path's rate that UDP payload can use. The rest is for IP and UDP headers, 28 bytes
-/// per packet of 1,200 bytes, and a small margin.
+/// Share of the path's rate that UDP payload can use. The IP and UDP headers take 28 bytes per
+/// packet of 1,200 bytes. The rest is a small margin.
 const PAYLOAD_SHARE: f64 = 0.97;
 
 impl Factory {
@@ -88,15 +88,16 @@ pub(super) struct SeededController {
 
 /// The first flight: bytes that are sent before the first acknowledgement.
 ///
-/// They are sent within [`QuicOptions::FIRST_PART`] of a round trip. The controller would pace them
-/// over most of the round trip, which would delay a peer that waits for them.
+/// The wrapper paces these bytes over [`QuicOptions::FIRST_PART`] of a round trip. The library's
+/// controller would pace them over most of a round trip, which would delay a peer that waits for
+/// them.
 #[derive(Clone, Debug)]
 struct FirstFlight {
     most: u64,
     sent: u64,
 }
 
-/// Minimum first flight in bytes: 32 packets of 1,200 bytes, as browsers send.
+/// Minimum first flight in bytes: 32 packets of 1,200 bytes, as in browsers.
 const MIN_FIRST_FLIGHT: u64 = 32 * 1200;
 
 impl FirstFlight {
@@ -105,8 +106,9 @@ impl FirstFlight {
         modest.clamp(MIN_FIRST_FLIGHT.min(self.most), self.most)
     }
 
-    /// Returns the pacing rate of the first flight in bytes per second. Returns `None` if the
-    /// controller's own first flight is as large.
+    /// Returns the pacing rate of the first flight in bytes per second. Returns `None` if the first
+    /// flight does not exceed [`MIN_FIRST_FLIGHT`], because the library's controller then needs no
+    /// change.
     fn rate(&self, rtt: Duration) -> Option<u64> {
         let window = self.window(rtt);
         (window > MIN_FIRST_FLIGHT)
@@ -115,8 +117,8 @@ impl FirstFlight {
 }
 
 impl SeededController {
-    /// Returns the meter of a connection's controller, or `None` if the controller is not of this
-    /// type.
+    /// Returns the meter of a connection's controller, or `None` if the controller is not a
+    /// `SeededController`.
     pub(super) fn meter_of(controller: Box<dyn Controller>) -> Option<Arc<Meter>> {
         let steered = controller.into_any().downcast::<Self>().ok()?;
         Some(steered.meter)
@@ -140,18 +142,20 @@ struct Seed {
     busy_since: Option<Instant>,
 }
 
-/// Number of round trips of uninterrupted sending after which the seed is dropped.
+/// Number of round trips of uninterrupted sending after which the seed is dropped, so that only the
+/// library's controller determines the rate.
 const SEED_ROUNDS: u32 = 6;
 
-/// Number of round trips of uninterrupted sending after which the controller's estimate is trusted.
+/// Number of round trips of uninterrupted sending after which the controller's estimate may lower
+/// the seed rate.
 const TRUST_ROUNDS: f64 = 1.5;
 
-/// Share of lost bytes above which the path does not carry the seed rate, because a queue
-/// overflows.
+/// Maximum ratio of lost to sent bytes at a seed rate that should be a lower bound. A higher ratio
+/// shows that a queue overflows, so the path does not carry the seed rate.
 const MAX_LOSS: f64 = 0.1;
 
-/// Share of the seed rate. If the controller's rate estimate is lower, the seed rate was too high,
-/// and the estimate replaces it.
+/// Minimum ratio of the controller's rate estimate to the seed rate. If the estimate is lower, the
+/// seed rate was too high, and the estimate replaces it.
 const SEED_TOLERANCE: f64 = 0.85;
 
 impl Seed {
@@ -165,8 +169,8 @@ impl Seed {
         }
     }
 
-    /// Handles an acknowledgement, and lowers the rate if `estimate` shows that it was too high.
-    /// Returns whether to keep the seed.
+    /// Handles an acknowledgement. Lowers the seed rate if `estimate`, in bytes per second, shows
+    /// that it was too high. Returns whether to keep the seed.
     fn observe(
         &mut self,
         now: Instant,
@@ -195,8 +199,9 @@ impl Seed {
             && self.lost as f64 > (self.sent as f64 * MAX_LOSS).max(MIN_FIRST_FLIGHT as f64)
     }
 
-    /// Returns the bytes of two round trips at the seed rate. With this window, only pacing limits
-    /// the bytes in flight, even after losses.
+    /// Returns the congestion window in bytes while the seed applies: the bytes of two round trips
+    /// at the seed rate. With this window, only pacing limits the bytes in flight, even after
+    /// losses.
     fn window(&self, rtt: Duration) -> u64 {
         (self.rate as f64 * rtt.as_secs_f64() * 2.0) as u64
     }
@@ -215,7 +220,8 @@ struct Round {
     min_rtt: Duration,
 }
 
-/// Minimum duration of one measurement of the delivery rate. It otherwise takes one round trip.
+/// Minimum duration of one measurement of the delivery rate. On paths with a longer round-trip
+/// time, a measurement takes one round trip.
 const MIN_ROUND: Duration = Duration::from_millis(10);
 
 impl Controller for SeededController {
@@ -382,7 +388,7 @@ impl Controller for SeededController {
 }
 
 impl SeededController {
-    /// Returns the round-trip time for computations, or a guess before the first acknowledgement.
+    /// Returns the round-trip time, or [`UNKNOWN_RTT`] before the first acknowledgement.
     fn rtt(&self) -> Duration {
         if self.round.min_rtt.is_zero() {
             UNKNOWN_RTT

@@ -94,7 +94,8 @@ impl Shared {
             .push(Box::new(streams));
     }
 
-    /// Returns the error that ended the connection, if it has ended.
+    /// Returns the error that ended the connection, or `None` if the connection is open. `during`
+    /// is the operation that the error interrupted.
     pub(super) fn ended(&self, during: During) -> Option<TransportError> {
         let reason = self.connection.close_reason()?;
         Some(explain::connection(&reason, during))

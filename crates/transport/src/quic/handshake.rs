@@ -1,4 +1,4 @@
-//! The handshake: from a new connection to an authenticated one, on either side.
+//! The handshake that authenticates a new connection, for both sides.
 
 use std::{
     net::SocketAddr,

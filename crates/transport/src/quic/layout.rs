@@ -1,14 +1,14 @@
 //! The mapping of one direction of a link to QUIC streams.
 //!
-//! The first stream starts with a header of four bytes: a mark, the binary logarithm of the stripe
-//! length, and the number of streams in network byte order. After the header, stripe `k` of the
-//! link is on the stream with index `k` modulo the number of streams. A byte's position determines
-//! its stream, so there are no frames and no sequence numbers.
+//! The first stream starts with a header of four bytes: the letter `Q`, the binary logarithm of the
+//! stripe length (one byte), and the number of streams (two bytes, in network byte order). Stripe
+//! `k` of the link is on the stream with index `k` modulo the number of streams. A byte's position
+//! in the link determines its stream, so the data needs no frames and no sequence numbers.
 
 use super::{explain, options::MAX_STREAMS};
 use crate::TransportError;
 
-/// Length of the header.
+/// Length of the header in bytes.
 pub(super) const HEADER: usize = 4;
 
 const MARK: u8 = b'Q';

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{LinkInfo, PathProbe, PathSample, TransportError, link::LinkHalves};
 
-/// Makes the parts of a future link from an authenticated connection, with `streams` streams for
-/// sending. The connection starts at the rate of `cached`, if there is one.
+/// Converts an authenticated connection to the parts from which a link can be made later. Opens
+/// `streams` streams for sending. The connection starts at the rate of `cached`, if it has one.
 pub(super) fn bare(
     connection: Connection,
     (streams, driver): (u16, QuicDriver),

@@ -1,9 +1,10 @@
-//! The listening end, robust against many unauthenticated peers.
+//! The listener of the QUIC transport. It limits the resources that unauthenticated peers can use.
 //!
-//! Each handshake runs in its own task, with a deadline. Their number is limited. When half of the
-//! slots are taken, new peers must first prove their address (Retry), so that forged addresses take
-//! no slots. A peer whose handshake failed before must prove its address too. Connections are
-//! accepted only while the user waits in `accept`.
+//! Each handshake runs in its own task, with a deadline. The number of handshakes is limited. While
+//! at least half of this number is in progress, new peers must first prove their address (Retry),
+//! so that packets with forged addresses start no handshakes. A peer whose earlier handshake failed
+//! must prove its address too. The listener accepts connections only while the user waits in
+//! `accept`.
 
 use std::{
     collections::VecDeque,
@@ -263,9 +264,9 @@ impl<H: AuthenticatedHandler<Reader, Writer>> PortListener<H::Handled> for QuicL
 
     async fn next(&mut self) -> Result<H::Handled, TransportError> {
         loop {
-            // Further peers wait in the queue of the endpoint.
+            // Until this time, new connections wait in the queue of the endpoint.
             let full = self.handshakes.full_until();
-            // Every branch is cancel-safe, and nothing is awaited outside of them.
+            // Every branch is cancel-safe, and nothing outside of the branches waits.
             tokio::select! {
                 biased;
                 Some(outcome) = self.handshakes.next() => {

@@ -1,4 +1,4 @@
-//! The meter: values that a link and its congestion controller exchange.
+//! Values that a link and its congestion controller exchange through shared memory.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},

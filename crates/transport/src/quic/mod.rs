@@ -6,12 +6,12 @@
 //!
 //! # One link, many streams
 //!
-//! The QUIC library closes a connection if more than 1,024 received pieces of one stream wait for a
-//! lost one, which happens on long lossy paths. So each direction of a link is striped over 64 to
-//! 256 streams, in stripes of 4 KiB (`layout`). The receive window of each stream is 512 KiB. A
-//! byte's position determines its stream. The streams bound the memory for reassembly. One limit
-//! remains: more than about 2,000 unread flushed messages of 40 to 250 bytes on *each* stream end
-//! the connection with an error. With 64 streams, these are 130,000 messages.
+//! The QUIC library closes a connection if more than 1,024 received pieces of one stream wait for
+//! an earlier lost piece, which happens on long lossy paths. So each direction of a link is striped
+//! over 64 to 256 streams, in stripes of 4 KiB (`layout`). A byte's position in the link determines
+//! its stream. The receive window of each stream, 512 KiB, limits the memory for reassembly. One
+//! limit remains: the connection ends with an error if more than about 2,000 flushed messages of 40
+//! to 250 bytes are unread on *each* stream. With 64 streams, these are 130,000 messages.
 //!
 //! Shutting down a writer waits until the peer has acknowledged all data, because the kernel does
 //! not retransmit QUIC packets for a process that has ended. A side that has sent and read all data
@@ -23,11 +23,11 @@
 //! quinn's does not. quinn's BBR does not pace at its estimated rate, and sends far above the rate
 //! of the path. noq has BBR version 3.
 //!
-//! Seconds from the established link to the last byte over an emulated path of 110 ms and 1 Gbit/s
-//! with a queue of one bandwidth-delay product, in virtual time, medians of 5 seeds
-//! (`simulation::grid`). The limit is the one-way delay plus the transmission time of the bytes at
-//! the path's rate. The times of kernel TCP and quinn on such a path are from other measurements,
-//! in real time.
+//! The table gives the seconds from the established link to the last received byte. The path is
+//! emulated in virtual time, with a round-trip time of 110 ms, 1 Gbit/s, and a queue of one
+//! bandwidth-delay product. The values are medians of 5 seeds (`simulation::grid`). The column
+//! "limit" is the one-way delay plus the transmission time of the bytes at the path's rate. The
+//! times of kernel TCP and quinn on such a path are from other measurements, in real time.
 //!
 //! | loss | MB | limit | `bbr3` | `cubic` | known rate | TCP cubic | TCP bbr | quinn cubic | bbr |
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -63,8 +63,8 @@
 //! acknowledged while the caller computes, and the last packets are sent although the caller's
 //! runtime has ended. Dropping a link blocks until this thread has passed the CONNECTION_CLOSE
 //! frame to the operating system, but at most 250 ms, because the process may exit right after the
-//! drop. On the caller's runtime, a message saves two thread switches. But while the caller
-//! computes for seconds, the peer gets no answers and treats the link as lost.
+//! drop. [`QuicDriver::Caller`] saves two thread switches per message. But if the caller computes
+//! for several seconds without yielding, the peer gets no answers and treats the link as lost.
 
 #[cfg(unix)]
 mod candidate;
@@ -270,7 +270,7 @@ impl Quic {
                 .try_connect((config.clone(), pinning), address, candidate, context)
                 .await
             {
-                // The host has answered, so its other addresses are not tried.
+                // The host has answered, so the connector does not try its other addresses.
                 Ok(authenticated) => return Ok(authenticated),
                 Err(
                     error @ (TransportError::Connect(ConnectError::Connect { .. })

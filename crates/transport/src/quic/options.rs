@@ -11,19 +11,19 @@ use transpute_units::{Bandwidth, KnownPath};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct QuicOptions {
-    /// Time limit for resolving the name and completing the handshake, over all addresses of the
-    /// host together. Default: 10 s.
+    /// Time limit for resolving the host name and completing the handshake. It covers the attempts
+    /// to all addresses of the host together. Default: 10 s.
     pub connect_timeout: Duration,
     /// Time limit of a handshake on the listening side. Default: 5 s.
     pub handshake_timeout: Duration,
-    /// Maximum number of concurrent handshakes of a listener. A further one drops the oldest
-    /// handshake of the network that has most of them. Default: 64.
+    /// Maximum number of concurrent handshakes of a listener. At this number, a new connection
+    /// aborts the oldest handshake from the network with the most handshakes. Default: 64.
     pub max_handshakes: usize,
     /// The congestion control. Default: [`QuicCongestion::Bbr3`].
     pub congestion: QuicCongestion,
     /// Known properties of the path, for example from a probe: the round-trip time, and the rate to
-    /// the peer. A link starts at this rate instead of probing for it. A rate that is too high is
-    /// corrected after the first round trip. Default: none.
+    /// the peer. A link starts at this rate instead of increasing its rate from a low value. If the
+    /// rate is too high, the link lowers it after one and a half round trips. Default: none.
     pub path: KnownPath,
     /// Maximum size in bytes of the first flight on a path without a known rate, from 12,000 to 4
     /// MiB. The first flight has the bytes that 20 Mbit/s carry in a round trip, but at least
@@ -33,7 +33,7 @@ pub struct QuicOptions {
     /// Requested size of the UDP socket's send and receive buffers, in bytes each. If the system
     /// grants less, a logged warning names the system setting to raise. Default: 4 MiB.
     pub socket_buffer: usize,
-    /// The thread that runs the protocol. Default: [`QuicDriver::OwnThread`].
+    /// The thread that runs the QUIC protocol. Default: [`QuicDriver::OwnThread`].
     pub driver: QuicDriver,
 }
 
@@ -81,16 +81,17 @@ impl Default for QuicOptions {
 /// the 1,024 separate pieces at which the QUIC library closes a connection.
 pub(super) const STREAM_WINDOW: u64 = 512 << 10;
 
-/// Stripe length: number of consecutive bytes of a link on one stream. It is only a few packets,
-/// because the streams are served in turn and a reader may have to wait for a whole turn.
+/// Stripe length: number of consecutive bytes of a link on one stream. A stripe is only a few
+/// packets long, because the streams are served in turn and a reader may have to wait until all
+/// others were served.
 pub(super) const STRIPE: u64 = 4 << 10;
 
 /// Minimum number of streams in each direction of a link.
 pub(super) const STREAMS: u16 = 64;
 pub(super) const MAX_STREAMS: u16 = 256;
 
-/// Size of the send and receive windows in bandwidth-delay products. With this factor, the repair
-/// of a loss does not stall the sender.
+/// Size of the receive window in bandwidth-delay products. With this size, the sender can continue
+/// while it retransmits lost data. The number of streams is derived from it too.
 const WINDOW_BDPS: f64 = 2.5;
 
 impl QuicOptions {

@@ -19,7 +19,8 @@ pub(super) type PeerKey = (IpAddr, Option<Fingerprint>);
 /// docs/security.md states the same duration.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
-/// Maximum number of entries. The oldest ones are evicted.
+/// Maximum number of peers in the cache. If a link ends while there are more, the cache evicts the
+/// peer with the oldest rate among those without existing links.
 const MAX_PEERS: usize = 1024;
 
 /// Share of the cached rate at which a link starts. Starting below the path's rate loses fewer
@@ -48,7 +49,7 @@ pub(super) struct ReachedRate {
     pub(super) at: Instant,
 }
 
-/// The reference of a link to the cache entry of its peer.
+/// A link's handle on the cache entry of its peer. The entry counts the links with such a handle.
 #[derive(Debug)]
 pub(super) struct CachedLink {
     cache: Arc<RateCache>,

@@ -1,4 +1,4 @@
-//! The receiving half: puts the stripes of the peer's streams in order.
+//! The receiving half of a link. It reads the stripes from the peer's streams in their order.
 //!
 //! The reader has no buffer. Data waits in the streams, whose windows limit its size.
 
@@ -129,7 +129,7 @@ impl Reader {
             let end = buffer.len().min(total + room);
             let read = match self.poll_piece(cx, index, &mut buffer[total..end]) {
                 Poll::Ready(Ok(read)) => read,
-                // Return the bytes that were read. The next call will report an error again.
+                // Return the bytes that were read. If there was an error, the next call returns it.
                 Poll::Ready(Err(_)) | Poll::Pending if total > 0 => break,
                 other => return other,
             };

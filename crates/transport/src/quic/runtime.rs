@@ -16,7 +16,8 @@ use tokio::runtime::Handle;
 
 use super::options::QuicDriver;
 
-/// Returns the runtime that drives endpoints, and a handle on the runtime of its tasks.
+/// Returns the runtime that the QUIC library uses for endpoints with this driver, and a handle on
+/// the Tokio runtime that runs the library's tasks.
 pub(super) fn find(driver: QuicDriver) -> io::Result<(Arc<dyn Runtime>, Handle)> {
     match driver {
         QuicDriver::Caller => {
@@ -59,7 +60,8 @@ pub(super) fn close(connection: &Connection, code: VarInt, driver: QuicDriver) {
     let (tell, sent) = mpsc::channel();
     let connection = connection.clone();
     runtime.spawn(async move {
-        // The driver's task was woken before this one.
+        // The task that drives the connection was woken before this task, so it runs during this
+        // yield and normally sends the frame.
         tokio::task::yield_now().await;
         let deadline = Instant::now() + CLOSE_TIMEOUT;
         while connection.stats().frame_tx.connection_close == 0 && Instant::now() < deadline {

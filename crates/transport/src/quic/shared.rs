@@ -23,7 +23,7 @@ use crate::rudp::{Batch, EndpointHandle, ForeignQueue};
 pub(super) struct SharedSocket {
     handle: Arc<EndpointHandle>,
     foreign: Arc<ForeignQueue>,
-    /// Batches of which only a part was returned so far.
+    /// Received batches whose datagrams were not all passed to the library yet.
     rest: Vec<Batch>,
     runtime: Handle,
 }
@@ -71,7 +71,7 @@ impl AsyncUdpSocket for SharedSocket {
         if self.rest.is_empty() {
             let rest = &mut self.rest;
             ready!(self.foreign.poll_take(cx, most, |batch| rest.push(batch)));
-            // They are taken from the end.
+            // The loop below takes batches from the end.
             self.rest.reverse();
         }
         let mut filled = 0;
@@ -160,8 +160,8 @@ impl UdpSender for Sender {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let _runtime = this.runtime.enter();
                     let socket = std::net::UdpSocket::from(this.handle.duplicate()?);
-                    // Registered only for this wait, because otherwise every packet would wake this
-                    // thread.
+                    // Register the socket with the runtime only for this wait. Otherwise, every
+                    // received packet would wake this thread.
                     let socket = UdpSocket::from_std(socket)?;
                     this.room = Some(Box::pin(async move { socket.writable().await }));
                 }

@@ -1,9 +1,10 @@
 //! QUIC links over an emulated path, in virtual time.
 //!
 //! Both ends, the path between them and the clock are in one task of a runtime with paused time,
-//! which jumps to the next timer when no task is ready. A seed determines the effects of the path.
-//! The handshake draws its keys from the system, so two runs of a seed differ in bytes. Sizes,
-//! times and losses are the same, except for the random times at which BBR probes.
+//! which jumps to the next timer when no task is ready. A seed determines which packets the path
+//! loses, damages and delays. The handshake draws its keys from the system, so the bytes of the
+//! packets differ between two runs with the same seed. The sizes, times and losses are equal,
+//! except for the random times at which BBR probes.
 
 mod vanish;
 
@@ -35,7 +36,7 @@ use super::{
 };
 use crate::{Identity, Link, Security, StreamError, TransportError, tls::Pinning};
 
-/// Number of bytes of IP and UDP headers per packet, which also take time on the path.
+/// Size of the IP and UDP headers per packet, in bytes. The path's rate applies to them too.
 const HEADERS: usize = 28;
 
 /// Returns the next number of Marsaglia's xorshift generator. Its state is never 0.
@@ -54,7 +55,7 @@ struct Wire {
     /// damaged.
     damage_one_in: u64,
     random: u64,
-    /// True if every packet is lost.
+    /// True if the path loses every packet.
     is_cut: bool,
     reader: Option<Waker>,
 }
@@ -215,7 +216,7 @@ impl Conditions {
         }
     }
 
-    /// Draws a combination of all errors.
+    /// Returns random conditions with all kinds of errors, derived from the seed.
     fn with_all_faults(seed: u64) -> Self {
         let mut random = VecDeque::new();
         let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -309,7 +310,7 @@ impl Conditions {
         let accept = async {
             loop {
                 let incoming = listener.accept().await.unwrap();
-                // Like a listener: a first packet that was damaged is ignored.
+                // Ignore a damaged first packet, as a listener does.
                 if let Ok(connecting) = incoming.accept() {
                     break handshake::authenticate(connecting, context(1)).await;
                 }
@@ -340,7 +341,7 @@ async fn exchange(a: Link, b: Link, sizes: [usize; 2]) {
     let party = async |link: Link, out: &[u8], inward: &[u8]| {
         let (mut reader, mut writer) = link.into_parts();
         let send = async {
-            // Writes of many sizes, some of them flushed.
+            // Write pieces of many sizes, and flush after some of them.
             let mut rest = out;
             let mut size = 1;
             while !rest.is_empty() {
@@ -369,7 +370,7 @@ async fn bytes_arrive_through_any_weather() {
         let conditions = Conditions::with_all_faults(seed);
         let mut options = QuicOptions::default();
         if seed % 3 == 1 {
-            // A third of the runs gets a wrong hint.
+            // A third of the runs starts with a wrong round-trip time and rate of the path.
             options.path.rtt = Some(Duration::from_millis(100));
             options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(40.0));
         } else if seed % 3 == 2 {
@@ -461,7 +462,8 @@ async fn a_long_lossy_path_does_not_kill_the_connection() {
     let conditions = Conditions::new(200.0, 100.0, 0.01, 7);
     let (elapsed, again) = bulk(&conditions, &QuicOptions::default(), 20 << 20).await;
     println!("20 MiB in {elapsed:.2} s, {:.1} % again", again * 100.0);
-    // 100 Mbit/s would take 1.8 s. Virtual time does not depend on the machine.
+    // At 100 Mbit/s, the transfer would take 1.8 s without losses. Virtual time does not depend on
+    // the machine, so the limit can be strict.
     assert!(elapsed < 6.0, "{elapsed}");
     assert!(again < 0.05, "{again}");
 }
@@ -479,7 +481,7 @@ async fn a_known_rate_is_used_from_the_start() {
     println!("unknown {unknown:.3} s, known {known:.3} s, limit {limit:.3} s");
     assert!(known < 1.2 * limit && known < unknown);
     assert!(again < 0.01, "{again}");
-    // A hint of twice the rate is corrected at some cost.
+    // With a known rate of twice the path's rate, the link lowers its rate after some losses.
     options.path.to_peer.rate = Some(Bandwidth::from_megabits_per_second(200.0));
     let (wrong, again) = bulk(&conditions, &options, bytes).await;
     println!("twice too high {wrong:.3} s, {:.1} % again", again * 100.0);
@@ -499,12 +501,13 @@ async fn a_rate_that_was_reached_before_is_used_from_the_start() {
         times.push(elapsed);
     }
     println!("{times:.3?} s");
-    // Virtual time does not depend on the machine.
+    // Virtual time does not depend on the machine, so the limits can be strict.
     assert!(
         times[1] < 0.6 * times[0] && times[2] <= times[1],
         "{times:?}"
     );
-    // The path has become slower since. The rate is corrected and cached.
+    // Now the path is slower than the cached rate. The link lowers its rate, and the cache stores
+    // the lower rate.
     let slow = Conditions::new(110.0, 20.0, 0.0, 1);
     let fresh = send(slow.link(&options).await, 3 << 20).await.0;
     for (most, most_again) in [(1.5, 1.0), (1.1, 0.1)] {

@@ -1,4 +1,4 @@
-//! UDP sockets: their buffers, and ICMP errors about closed ports.
+//! UDP sockets of QUIC endpoints, and their handling of the ICMP error "port unreachable".
 
 use std::{
     fmt,
@@ -36,8 +36,8 @@ pub(super) fn connecting(peer: SocketAddr, buffer: usize) -> io::Result<UdpSocke
     };
     let socket = open(peer, buffer)?;
     socket.bind(&any.into())?;
-    // Linux reports a closed port on a connected socket, and still accepts an address with each
-    // datagram. Other systems do not.
+    // On Linux, a connected socket reports that the peer's port is closed, and still accepts a
+    // destination address with each datagram. Other systems do not support this combination.
     if cfg!(target_os = "linux") {
         socket.connect(&peer.into())?;
     }
@@ -52,23 +52,23 @@ fn open(address: SocketAddr, buffer: usize) -> io::Result<socket2::Socket> {
 
 /// The socket of an endpoint.
 ///
-/// It differs from the QUIC library's own in its handling of ICMP "port unreachable". Anyone on the
-/// path can forge it, and it also follows the last packets of a peer that has closed and exited. So
-/// this socket continues to receive after such an error, where the library's socket would end the
-/// endpoint, and logs no warning when it sends.
+/// It differs from the QUIC library's socket in its handling of the ICMP error "port unreachable".
+/// Anyone on the path can forge this error. It also occurs when this side sends to a peer that has
+/// closed the connection and exited. So this socket continues to receive after such an error, and
+/// logs no warning for it. The library's socket would end the endpoint.
 #[derive(Clone)]
 pub(super) struct Socket(Arc<Io>);
 
 struct Io {
     socket: tokio::net::UdpSocket,
     state: UdpSocketState,
-    /// Notified when a call that sends or receives has returned an ICMP error.
+    /// Notified when sending or receiving has returned "port unreachable".
     refused: Notify,
     has_warned: AtomicBool,
 }
 
 impl Socket {
-    /// Takes over a socket, to be driven by the runtime of this handle.
+    /// Wraps a socket and registers it with `runtime`.
     pub(super) fn new(socket: UdpSocket, runtime: &Handle) -> io::Result<Self> {
         let _runtime = runtime.enter();
         Ok(Self(Arc::new(Io {
@@ -94,7 +94,8 @@ impl Socket {
 }
 
 impl Io {
-    /// Waits for "port unreachable" while nothing is sent or received.
+    /// Waits until the socket has a pending "port unreachable" error. Needed because sending and
+    /// receiving report the error only when they are called.
     async fn watch(&self) -> io::Result<()> {
         loop {
             self.socket.ready(Interest::ERROR).await?;
@@ -120,7 +121,8 @@ impl Io {
             });
             match sent {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(error),
-                // The error refers to an earlier packet, and reading has cleared it.
+                // The error refers to an earlier packet, and returning it has cleared it. So send
+                // this packet again.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && is_first => {
                     self.refused.notify_one();
                     is_first = false;
@@ -134,8 +136,8 @@ impl Io {
         }
     }
 
-    /// Logs the first error that does not follow from the path's MTU or the peer's exit. QUIC
-    /// treats the packet as lost.
+    /// Logs the first send error, except errors for packets that exceed the MTU and "port
+    /// unreachable". QUIC treats the unsent packet as lost.
     fn note_unsent(&self, error: &io::Error) {
         let is_expected =
             error.kind() == io::ErrorKind::ConnectionRefused || udp::is_msg_size_err(error);

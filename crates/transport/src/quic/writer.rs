@@ -1,4 +1,5 @@
-//! The sending half: consecutive stripes of a link's bytes go to its streams in turn.
+//! The sending half of a link. It writes consecutive stripes of the link's bytes to the streams in
+//! turn.
 
 use std::{
     io,
@@ -139,7 +140,7 @@ impl Writer {
         Poll::Ready(Ok(()))
     }
 
-    /// Passes the header and all buffered bytes to the streams, before the end.
+    /// Passes the header and all buffered bytes to the streams, before the streams are finished.
     fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_drain(cx))?;
         self.poll_header(cx)

@@ -1,4 +1,4 @@
-//! Addresses of the form `host:port`.
+//! Checks, resolves and binds addresses of the form `host:port`.
 
 use std::{
     fmt, io,
@@ -30,7 +30,8 @@ pub(crate) async fn resolve(address: &str) -> Result<Vec<SocketAddr>, TransportE
     Ok(found)
 }
 
-/// Resolves `host:port` like [`resolve`], for a connector, within a time limit.
+/// Resolves `host:port` like [`resolve`]. Returns [`ConnectError::Timeout`] if this takes longer
+/// than `limit`.
 pub(crate) async fn resolve_within(
     limit: Duration,
     address: &str,
@@ -75,10 +76,10 @@ pub(crate) fn listen_error(address: impl fmt::Display) -> impl Fn(io::Error) -> 
     }
 }
 
-/// Checks that a text has the form `host:port`; does not resolve the host.
+/// Checks that `address` has the form `host:port`. Does not resolve the host.
 ///
 /// # Errors
-/// Returns [`AddressError::InvalidAddress`] if it does not.
+/// Returns [`AddressError::InvalidAddress`] if the text has another form.
 pub fn check_address(address: &str) -> Result<(), TransportError> {
     check(address).map_err(|reason| {
         TransportError::Address(AddressError::InvalidAddress {
@@ -88,8 +89,8 @@ pub fn check_address(address: &str) -> Result<(), TransportError> {
     })
 }
 
-/// Returns the reason why a text is not `host:port`. Without this check, the resolver would report
-/// some mistakes as an unknown host.
+/// Checks that `address` has the form `host:port`. If not, returns the reason for the error
+/// message. Without this check, the resolver would report some mistakes as an unknown host.
 fn check(address: &str) -> Result<(), &'static str> {
     let (host, port) = address
         .rsplit_once(':')

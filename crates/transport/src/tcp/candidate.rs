@@ -1,5 +1,5 @@
-//! The connection on the TCP port of `auto`, and TCP as a candidate. The candidate of `striped`
-//! builds on it.
+//! The connections on the TCP port of `auto`, and the candidate of the transport `tcp`. The
+//! candidate of `tcp-striped` uses these connections too.
 
 use std::{sync::Arc, time::Instant};
 
@@ -90,11 +90,12 @@ impl TcpConnection {
         let route = Route::find(&to.address, options).await?;
         let began = Instant::now();
         let (socket, context) = route.open(UNSENT_LIMIT).await?;
-        // Prefer the kernel's round-trip time, which excludes the time lost with a SYN.
+        // Prefer the kernel's round-trip time. Unlike the time to connect, it does not include the
+        // wait after a lost SYN.
         let measured = socket.probe().sample().least_rtt();
         updates.answered(measured.unwrap_or_else(|| began.elapsed()));
-        // The race holds UDP back for a near listener once it has the round-trip time. So nothing that
-        // takes processor time comes before.
+        // With the round-trip time, the race can delay the UDP attempts to a near listener. So it
+        // is reported before the TLS set-up below, which takes processor time.
         let connector = Connector::new(&to.security, &to.transports, NAME)?;
         let mut channel = connector.authenticate(socket, context).await?;
         let offer = match channel.transport() {
@@ -103,7 +104,7 @@ impl TcpConnection {
         };
         let mut path = channel.socket().probe().sample();
         // If the kernel reports no round-trip time, use the time to open the connection as an upper
-        // bound: a round trip and name resolution.
+        // bound. It consists of name resolution and at least one round trip.
         let connect = channel.info(Tcp::NAME).timings.connect;
         path.min_rtt = path.least_rtt().or(Some(connect));
         let connection = Self {
@@ -149,8 +150,8 @@ fn congestion_control(pick: &Pick) -> Result<Option<CongestionControl>, Transpor
     Ok(options.congestion_control)
 }
 
-/// Makes the acceptor of the TCP port. By ALPN, it accepts `auto` and those of `names` that are
-/// offered.
+/// Makes the acceptor of the TCP port. It accepts the ALPN names `auto` and those of `names` that
+/// the offer contains.
 pub(crate) fn acceptor(place: &Place, names: &[&'static str]) -> Result<Acceptor, TransportError> {
     let offered = names
         .iter()
@@ -160,9 +161,9 @@ pub(crate) fn acceptor(place: &Place, names: &[&'static str]) -> Result<Acceptor
     Acceptor::new(&place.security, &names, place.offer.describe())
 }
 
-/// Authenticates a connection, and calls `handle` with the time limit of a handshake. Returns
-/// `None` if the connection ended during the handshake, for example because another one won the
-/// race.
+/// Authenticates a connection, and then runs `handle` on it with the time limit of a handshake.
+/// Returns `None` if the peer closed the connection during the handshake, for example because
+/// another connection of the peer won its race.
 pub(crate) async fn authenticate_and_handle<T, F>(
     acceptor: &Acceptor,
     socket: Socket,
@@ -196,7 +197,8 @@ pub(crate) fn is_choosing(channel: &Channel) -> bool {
     channel.transport().is_none_or(|name| name == NAME)
 }
 
-/// Sends the offer if the certificate did not contain it, and reads the first message.
+/// Reads the connector's first message. In plaintext, sends the offer before. With TLS, the
+/// certificate has contained the offer already.
 pub(crate) async fn hear(
     channel: &mut Channel,
     offer: &Offer,
@@ -216,14 +218,14 @@ pub(crate) fn allows(offer: &Offer, pick: &Pick) -> bool {
     pick.transport() == Tcp::NAME && offer.allows(Tcp::NAME) && congestion_control(pick).is_ok()
 }
 
-/// Makes an authenticated connection the link that the peer chose with `pick`.
+/// Converts an authenticated connection to the link that the peer chose with `pick`.
 pub(crate) fn accepted(channel: Channel, pick: Pick) -> Result<Accepted, TransportError> {
     adopt(&channel, congestion_control(&pick)?);
     let link = channel.into_bare().link();
     Ok(Accepted { link, pick })
 }
 
-/// Handles the connections of a listener: authenticates each, and reads its choice.
+/// Authenticates each connection of a listener, and reads the peer's choice from it.
 #[derive(Clone)]
 struct Handler {
     acceptor: Acceptor,

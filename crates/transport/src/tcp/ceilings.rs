@@ -1,9 +1,10 @@
 //! Checks that the kernel's maximum socket buffers are large enough for a path.
 //!
-//! Autotuning enlarges a connection's buffers up to the third value of `net.ipv4.tcp_wmem` and
-//! `net.ipv4.tcp_rmem`. TCP needs about two bandwidth-delay products of buffer: one for the data in
-//! flight, and one to continue while a loss is repaired. The kernel's bookkeeping also takes buffer
-//! space. So a connection with the maximum buffer carries about half of this size per round trip.
+//! Linux enlarges the send and receive buffers of a connection up to the third value of
+//! `net.ipv4.tcp_wmem` and `net.ipv4.tcp_rmem`. TCP needs buffers of about two bandwidth-delay
+//! products: one for the data in flight, and one for new data during the retransmission of lost
+//! data. The kernel's bookkeeping also takes buffer space. So a connection with the maximum buffers
+//! carries about half of the buffer size per round trip.
 
 use std::{
     sync::{
@@ -17,8 +18,8 @@ use transpute_units::Bandwidth;
 
 use crate::PathSample;
 
-/// Compares the rate of one connection with the maximum buffers, and warns once per process and
-/// direction if they are too small.
+/// Compares the rate of one connection with the kernel's maximum buffer sizes. If they are too
+/// small for this rate, it logs a warning, once per process and direction.
 pub(super) struct Check {
     last: Option<(Instant, u64)>,
 }
@@ -48,8 +49,8 @@ impl Check {
         Self { last: None }
     }
 
-    /// Checks the buffers against the path measurements of a connection. The watchdog calls this at
-    /// most twice a second.
+    /// Checks that the maximum buffers suffice for the measured rate and round-trip time of a
+    /// connection. The watchdog calls this method twice a second with the default time-out.
     pub(super) fn look_at(&mut self, path: &PathSample, now: Instant) {
         let Some(rtt) = path.min_rtt else { return };
         let [send, receive] = ceilings();
@@ -91,8 +92,8 @@ impl Ceiling {
     }
 }
 
-/// Returns the needed buffer (two bandwidth-delay products) in bytes, if it exceeds `most`. `rate`
-/// is in bytes per second.
+/// Returns the needed buffer size in bytes (two bandwidth-delay products), or `None` if `most`
+/// bytes suffice. `rate` is in bytes per second.
 fn shortfall(rate: u64, rtt: Duration, most: u64) -> Option<u64> {
     let needed = (2 * u128::from(rate)).saturating_mul(rtt.as_micros()) / 1_000_000;
     let needed = u64::try_from(needed).unwrap_or(u64::MAX);
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn two_bandwidth_delay_products_are_asked_for() {
         let rtt = Duration::from_millis(100);
-        // 1 Gbit/s at 100 ms: 12.5 MB in flight.
+        // A rate of 1 Gbit/s and a round-trip time of 100 ms give 12.5 MB in flight.
         assert_eq!(shortfall(125_000_000, rtt, 4 << 20), Some(25_000_000));
         assert_eq!(shortfall(125_000_000, rtt, 25_000_000), None);
         assert_eq!(shortfall(0, rtt, 0), None);

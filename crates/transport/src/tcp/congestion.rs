@@ -1,4 +1,4 @@
-//! Congestion control by name, per connection (`TCP_CONGESTION`, Linux).
+//! Selects the congestion control of a connection by name (`TCP_CONGESTION`, Linux only).
 
 use std::{fmt, io, net::SocketAddr, str::FromStr};
 
@@ -9,11 +9,11 @@ use crate::{TransportError, UnsupportedError};
 
 /// The name of a congestion control of the kernel, such as `cubic`, `bbr` or `reno`.
 ///
-/// The kernel and its modules determine which names are valid. Connecting and listening with
-/// another name fail with [`UnsupportedError::CongestionControl`].
+/// The kernel and its modules determine which names are valid. Connecting or listening with an
+/// invalid name fails with [`UnsupportedError::CongestionControl`].
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub struct CongestionControl {
-    /// The name, padded with zeros as in the kernel.
+    /// The name, padded with zero bytes to the size of the kernel's buffer.
     name: [u8; MAX_NAME + 1],
 }
 
@@ -29,8 +29,8 @@ impl CongestionControl {
         str::from_utf8(&self.name[..length]).unwrap_or_default()
     }
 
-    /// Returns the congestion controls that this process may set. A privileged process may set
-    /// controls that other processes may not.
+    /// Returns the congestion controls that this process may set. A privileged process may set more
+    /// congestion controls than other processes. Empty on systems other than Linux.
     #[must_use]
     pub fn usable() -> Vec<Self> {
         let Ok(socket) = new_socket(SocketAddr::from(([0, 0, 0, 0], 0))) else {
@@ -88,12 +88,14 @@ pub(super) fn new_socket(address: SocketAddr) -> io::Result<TcpSocket> {
     }
 }
 
-/// The default congestion control of a connection within one machine, where no congestion occurs.
-/// It does not pace. A control that paces, such as bbr, needs a timer and a wake-up every few
-/// packets, which reduces the throughput by a third.
+/// The default congestion control of a connection between loopback addresses, where no congestion
+/// occurs. Cubic does not pace. A congestion control that paces, such as bbr, needs a timer and a
+/// wake-up every few packets, which reduces the throughput by a third.
 const AT_HOME: &str = "cubic";
 
-/// Sets the requested congestion control of a socket, before it connects or listens.
+/// Sets the congestion control `wanted` on a socket before it connects to `address` or listens
+/// there. If `wanted` is `None`, sets [`AT_HOME`] for a loopback address, and otherwise keeps the
+/// system's default.
 pub(super) fn prepare(
     socket: SockRef<'_>,
     wanted: Option<CongestionControl>,
@@ -111,7 +113,8 @@ pub(super) fn prepare(
     Ok(())
 }
 
-/// Sets the congestion control of a socket, preferably before it connects.
+/// Sets the congestion control of a socket. A call before the socket connects applies from the
+/// first segment on.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn set(socket: SockRef<'_>, wanted: CongestionControl) -> Result<(), TransportError> {
     socket
@@ -138,7 +141,8 @@ pub(super) fn set(_: SockRef<'_>, wanted: CongestionControl) -> Result<(), Trans
     ))
 }
 
-/// Returns the congestion control of a connection, as read from the kernel.
+/// Reads the name of a connection's congestion control from the kernel. Returns `None` on systems
+/// other than Linux.
 pub(super) fn in_force(stream: &TcpStream) -> Option<String> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {

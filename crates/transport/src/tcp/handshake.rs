@@ -1,5 +1,5 @@
-//! The handshake: from an open connection to an authenticated one, on either side, over TCP or any
-//! other stream.
+//! The TLS or plaintext handshake on an open connection, for both sides, over TCP or any other
+//! stream.
 
 use std::{
     future::Future,
@@ -38,8 +38,8 @@ pub(crate) trait Carrier: AsyncRead + AsyncWrite + Clone + Send + Unpin + 'stati
     /// The type of the addresses of the two ends.
     type Address: Clone + ToString + Send + Sync + Unpin;
 
-    /// Converts the error of a failed TLS handshake, taking into account the first bytes that the
-    /// peer sent.
+    /// Converts the error of a failed TLS handshake. If the peer's first bytes are not TLS, the
+    /// result names the protocol that they indicate.
     fn explain(&self, error: io::Error) -> TransportError;
 
     /// Starts the detection of a vanished peer.
@@ -65,13 +65,13 @@ impl Carrier for Socket {
     }
 }
 
-/// The connecting side.
+/// The connecting side of handshakes.
 pub(crate) type Connector = Side<TlsConnector>;
 
-/// The listening side.
+/// The listening side of handshakes.
 pub(crate) type Acceptor = Side<TlsAcceptor>;
 
-/// One side of the handshakes.
+/// One side of handshakes. It holds the configuration that all its connections share.
 #[derive(Clone)]
 pub(crate) enum Side<T> {
     Tls(T, Names),
@@ -111,7 +111,8 @@ fn buffered<S: Carrier>(socket: &S) -> Buffered<S> {
 }
 
 impl<T> Side<T> {
-    /// Makes a side from its TLS implementation, which is `None` in plaintext.
+    /// Makes a side. `tls` is its TLS implementation, or `None` in plaintext. `ours` is the
+    /// description of its transports in error messages.
     fn with(tls: Option<T>, security: &Security, ours: impl Into<String>) -> Self {
         match tls {
             Some(tls) => Self::Tls(
@@ -132,8 +133,8 @@ impl Connector {
         matches!(self, Self::Tls(..))
     }
 
-    /// `transports` are those that this side supports on the connection, best first. `ours` is the
-    /// user's name of them.
+    /// Makes this side. `transports` are the ALPN names that it supports on its connections, best
+    /// first. `ours` is their description in error messages, such as `tcp` or `auto (tcp, quic)`.
     pub(crate) fn new(
         security: &Security,
         transports: &[&str],
@@ -174,8 +175,8 @@ impl Connector {
 }
 
 impl Acceptor {
-    /// `transports` are those that this side supports on the connection, best first. `ours` is the
-    /// user's name of them.
+    /// Makes this side. `transports` are the ALPN names that it supports on its connections, best
+    /// first. `ours` is their description in error messages, such as `tcp` or `auto (tcp, quic)`.
     pub(crate) fn new(
         security: &Security,
         transports: &[&str],
@@ -186,7 +187,8 @@ impl Acceptor {
         Ok(Self::with(config.map(TlsAcceptor::from), security, ours))
     }
 
-    /// Authenticates a connecting peer. A rejected peer receives the reason for the rejection.
+    /// Authenticates a connecting peer. If the handshake fails, closes the socket slowly enough
+    /// that the peer can read the reason.
     pub(crate) async fn authenticate<S: Carrier>(
         &self,
         socket: S,
@@ -274,7 +276,7 @@ impl<S: Carrier> Channel<S> {
         &self.socket
     }
 
-    /// Returns the transport that both sides agreed on by ALPN; `None` in plaintext.
+    /// Returns the transport that both sides agreed on by ALPN. Returns `None` in plaintext.
     pub(crate) fn transport(&self) -> Option<&str> {
         Some(&self.established.as_ref()?.transport)
     }
@@ -283,7 +285,8 @@ impl<S: Carrier> Channel<S> {
         &self.context
     }
 
-    /// Describes the connection as a link of the transport `transport`.
+    /// Returns the description of a link over this connection. `transport` is the transport's name
+    /// in it.
     pub(crate) fn info(&self, transport: &'static str) -> LinkInfo {
         let established = self.established.as_ref();
         LinkInfo {
@@ -300,8 +303,8 @@ impl<S: Carrier> Channel<S> {
         }
     }
 
-    /// Derives a secret that only the two ends of this connection know (RFC 8446, section 7.5);
-    /// `None` in plaintext.
+    /// Derives a secret that only the two ends of this connection know (RFC 8446, section 7.5).
+    /// Returns `None` in plaintext.
     pub(crate) fn export(
         &self,
         label: &[u8],
@@ -322,7 +325,8 @@ impl<S: Carrier> Channel<S> {
         Ok(Some(exported.map_err(|error| tls::explain(&error))?))
     }
 
-    /// Returns the message in the peer's certificate, if it has one.
+    /// Returns the message in the peer's certificate, such as the offer of `auto`. Returns `None`
+    /// if there is no message.
     pub(crate) fn message(&self) -> Option<&[u8]> {
         self.established.as_ref()?.message.as_deref()
     }
@@ -332,7 +336,7 @@ impl<S: Carrier> Channel<S> {
         self.established.is_some()
     }
 
-    /// Converts the connection to a link of the transport of this name.
+    /// Converts the connection to a link. `transport` is the transport's name in its description.
     pub(crate) fn into_link_of(
         self,
         transport: &'static str,
@@ -350,7 +354,7 @@ impl<S: Carrier> Channel<S> {
 }
 
 impl Channel {
-    /// Converts this connection to the parts of a future link.
+    /// Converts this connection to the parts from which a [`Link`] can be made later.
     pub(crate) fn into_bare(self) -> LinkHalves<LinkReader, LinkWriter> {
         let (info, probe) = (self.info(super::Tcp::NAME), self.socket.probe());
         let (reader, writer) = self.into_halves();
@@ -420,7 +424,8 @@ impl<S: Carrier> AsyncWrite for Channel<S> {
 }
 
 impl<A: ToString> Context<A> {
-    /// Limits a future to the time of a handshake.
+    /// Runs `future`, but returns a timeout error if it takes longer than the time limit of a
+    /// handshake.
     pub(crate) async fn limit<F: Future>(
         &self,
         waiting_for: &'static str,

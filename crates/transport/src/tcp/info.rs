@@ -9,9 +9,9 @@ use crate::{PathSample, SendTimes};
 /// The fields of the kernel's `struct tcp_info` that this crate uses. Fields that the running
 /// kernel does not have are `None`.
 ///
-/// The struct of linux/tcp.h only grows at its end. The fields are read by offset, because C
-/// libraries declare the struct in different lengths, and the kernel returns how many bytes it has
-/// filled.
+/// New versions of linux/tcp.h add fields only at the end of the struct. This module reads the
+/// fields by offset, because the declarations of the C libraries lack fields that the kernel has.
+/// The kernel returns the number of bytes that it filled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TcpInfo {
     pub(super) unacked: Option<u32>,
@@ -25,19 +25,22 @@ pub(super) struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Reads the fields for a connection. All are `None` on systems without `TCP_INFO`.
+    /// Reads the statistics of a connection from the kernel. On systems without `TCP_INFO`, all
+    /// fields are `None`.
     pub(super) fn of(stream: &TcpStream) -> Self {
         let mut buffer = [0; 512];
         Self::parse(read(stream, &mut buffer))
     }
 
-    /// Returns whether the peer's system has acknowledged all data, if the kernel reports it.
+    /// Returns whether the peer's kernel has acknowledged all data. `None` if this kernel does not
+    /// report it.
     pub(super) fn is_acknowledged(&self) -> Option<bool> {
         Some(self.unacked? == 0 && self.not_sent.unwrap_or(0) == 0)
     }
 
-    /// Returns the sender's busy time and the time for which each cause blocked it, if the kernel
-    /// reports them. `elapsed` is the age of the link.
+    /// Returns the time for which the connection had data to send, and the part of it for which
+    /// the receive window or the send buffer limited sending. `None` if the kernel does not report
+    /// them. `elapsed` is the age of the link.
     pub(super) fn send_times(&self, elapsed: Duration) -> Option<SendTimes> {
         Some(SendTimes {
             elapsed,
@@ -63,8 +66,8 @@ impl TcpInfo {
         path.rtt_variation = path.rtt.and(micros(72));
         path.min_rtt = min_rtt.map(|value| Duration::from_micros(value.into()));
         path.delivery_rate = delivery_rate;
-        // Bit 0 of the byte after the window scales (a bit field, so the other order on big-endian
-        // machines).
+        // Byte 7 of the struct contains the flag tcpi_delivery_rate_app_limited as a bit field. C
+        // compilers put it into bit 0 on little-endian machines, and bit 7 on big-endian machines.
         path.delivery_rate_app_limited = delivery_rate
             .and(info.get(7))
             .map(|bits| bits & APP_LIMITED != 0);
@@ -170,7 +173,7 @@ mod tests {
         let full = [1; 256];
         let all = TcpInfo::parse(&full);
         assert!(all.path.wire_bytes_sent.is_some() && all.send_window.is_some());
-        // The struct of Linux 4.9 ends before bytes_sent. That of Linux 2.6 ends after
+        // The struct of Linux 4.9 ends before bytes_sent. The struct of Linux 2.6 ends after
         // total_retrans.
         let old = TcpInfo::parse(&full[..192]);
         assert_eq!(old.path.wire_bytes_sent, None);

@@ -1,9 +1,9 @@
-//! Delivery of the remaining data of a link that was dropped right after its shutdown.
+//! Delivers the remaining data of a link that was dropped right after its shutdown.
 //!
 //! If the kernel receives data for a closed connection, it sends a reset and discards unsent data.
-//! The peer may still send data at that time. So a connection whose sending direction was shut down
-//! stays open in the background until the peer has received all data. Data received meanwhile is
-//! discarded.
+//! The peer may still send data at that time. So a background task keeps a connection whose sending
+//! direction was shut down open until the peer has received all data. The task discards data from
+//! the peer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,17 +11,19 @@ use tokio::{net::TcpStream, runtime::Handle, time::Instant};
 
 use super::info::TcpInfo;
 
-/// Maximum time without new acknowledgements from the peer.
+/// The connection closes when the peer has acknowledged no further data for this time.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum total time for which a connection lingers.
+/// The connection closes after this time in any case.
 const MAX_LINGER: Duration = Duration::from_secs(60);
 
-/// The first and the longest interval between checks of the peer's acknowledgements.
+/// The first and the maximum interval between checks of the peer's acknowledgements. The interval
+/// doubles after each check before which the peer sent no data.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
-/// Keeps a connection open in the background until the peer has received all data. The caller
-/// has shut down its sending direction. Without a Tokio runtime, the connection closes at once.
+/// Keeps a connection open in the background until the peer has acknowledged all data or a time
+/// limit is reached. The caller must have shut down the sending direction. Outside of a Tokio
+/// runtime, this function does nothing, so the connection closes when the caller drops it.
 pub(super) fn linger(stream: &Arc<TcpStream>) {
     if is_done(&TcpInfo::of(stream)) {
         return;
@@ -35,7 +37,8 @@ pub(super) fn linger(stream: &Arc<TcpStream>) {
 }
 
 /// Returns whether the peer has acknowledged all data. Only Linux reports this. On other systems,
-/// [`linger`] waits until the peer closes the connection.
+/// the result is `false`, so [`linger`] waits until the peer closes the connection or a time limit
+/// is reached.
 fn is_done(info: &TcpInfo) -> bool {
     info.is_acknowledged() == Some(true)
 }

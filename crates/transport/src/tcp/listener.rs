@@ -1,8 +1,8 @@
-//! The listening end, robust against many unauthenticated peers.
+//! The listener of the TCP transport. It limits the resources that unauthenticated peers can use.
 //!
-//! Each handshake runs in its own task, with a deadline and bounded buffers. Their number is
-//! limited. The listener accepts sockets from the kernel only while the user waits in `accept`.
-//! Until then, they wait in the kernel's queue.
+//! Each handshake runs in its own task, with a deadline and bounded buffers. The number of
+//! handshakes is limited. The listener accepts connections from the kernel only while the user
+//! waits in `accept`. At other times, new connections wait in the kernel's queue.
 
 use std::{
     io,
@@ -34,8 +34,8 @@ pub(crate) trait ConnectionHandler: Clone + Send + 'static {
     /// Maximum number of unsent bytes that the kernel holds for each connection.
     const UNSENT_LIMIT: u32;
 
-    /// Authenticates a connecting peer, and returns the result. Returns `None` if the listener should
-    /// ignore the connection and continue.
+    /// Authenticates a connecting peer and returns the result. Returns `None` if the listener
+    /// should ignore the connection and continue.
     fn handle_connection(
         self,
         socket: Socket,
@@ -43,7 +43,7 @@ pub(crate) trait ConnectionHandler: Clone + Send + 'static {
     ) -> impl Future<Output = Result<Option<Self::Handled>, TransportError>> + Send;
 }
 
-/// A listening TCP port, with its handshakes.
+/// A listening TCP port, with the handshakes of the connections that it has accepted.
 pub(crate) struct Port<G: ConnectionHandler> {
     listener: TcpListener,
     local: SocketAddr,
@@ -59,7 +59,8 @@ struct Outcome<T> {
     result: Result<Option<T>, TransportError>,
 }
 
-/// Time without accepting, after the system had no descriptor or no memory for another connection.
+/// Time for which the listener accepts no connections after the system had no file descriptor or no
+/// memory for one.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(250);
 
 impl ConnectionHandler for Acceptor {
@@ -140,13 +141,13 @@ impl<G: ConnectionHandler> Port<G> {
 }
 
 impl<G: ConnectionHandler> Port<G> {
-    /// Waits for the next connection that the handler has handled. Returns its result, or `None` if
-    /// the handler returns none. Cancel-safe.
+    /// Waits until the handler has handled the next connection, and returns the handler's result.
+    /// Returns `None` if the listener should ignore this connection. Cancel-safe.
     pub(crate) async fn next_handled(&mut self) -> Result<Option<G::Handled>, TransportError> {
         loop {
-            // Further peers wait in the queue of the system.
+            // Until this time, new connections wait in the kernel's queue.
             let full = self.handshakes.full_until();
-            // Every branch is cancel-safe, and nothing is awaited outside of them.
+            // Every branch is cancel-safe, and nothing outside of the branches waits.
             tokio::select! {
                 biased;
                 Some(outcome) = self.handshakes.next() => {
@@ -180,8 +181,8 @@ impl<G: ConnectionHandler> PortListener<G::Handled> for Port<G> {
     }
 }
 
-/// Opens a listening socket. Accepted connections inherit its congestion control and retries from
-/// their first segment on.
+/// Opens a listening socket. Accepted connections inherit its congestion control and retransmission
+/// timers, which apply from their first segment on.
 fn listen(
     address: SocketAddr,
     congestion_control: Option<CongestionControl>,
@@ -189,7 +190,8 @@ fn listen(
 ) -> Result<TcpListener, TransportError> {
     const BACKLOG: u32 = 1024;
     let socket = congestion::new_socket(address).map_err(&error)?;
-    // Not on Windows, where this option would let other processes listen on the same port.
+    // This option lets a restarted listener bind its port at once. On Windows, it would let other
+    // processes listen on the same port.
     #[cfg(unix)]
     socket.set_reuseaddr(true).map_err(&error)?;
     congestion::prepare((&socket).into(), congestion_control, address)?;
@@ -261,7 +263,7 @@ mod tests {
             .accept_failed(io::Error::from_raw_os_error(libc::EMFILE))
             .unwrap();
         assert!(listener.pause.is_some());
-        // After the pause, it accepts again.
+        // After the pause, the listener accepts connections again.
         let address = listener.local_address();
         let tcp = super::super::Tcp::default();
         let security = crate::Security::Plaintext;

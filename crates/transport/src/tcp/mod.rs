@@ -48,24 +48,28 @@ pub struct Tcp {
     options: TcpOptions,
 }
 
-/// Limits of the TCP transport. The defaults suit paths of up to about a second of round-trip time.
+/// Options of the TCP transport. The defaults suit paths with a round-trip time of up to about one
+/// second.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct TcpOptions {
-    /// Time limit for resolving the name and opening the connection, over all addresses of the host
-    /// together. Default: 10 s.
+    /// Time limit for resolving the host name and opening the connection. It covers the attempts to
+    /// all addresses of the host together. Default: 10 s.
     pub connect_timeout: Duration,
-    /// Time limit of the handshake, on either side. Default: 5 s. A TLS handshake takes one round
-    /// trip after connecting, and each lost packet may cost another second.
+    /// Time limit of the TLS or plaintext handshake, on both sides. A TLS handshake takes one round
+    /// trip after connecting, and each lost packet may add a second. Default: 5 s.
     pub handshake_timeout: Duration,
-    /// Maximum number of concurrent handshakes of a listener. A further one drops the oldest
-    /// handshake of the network that has most of them. Each uses a socket and at most about 100 KiB
-    /// of memory. Default: 64.
+    /// Maximum number of concurrent handshakes of a listener. At this number, a new connection
+    /// aborts the oldest handshake from the network with the most handshakes. Each handshake uses a
+    /// socket and at most about 100 KiB of memory. Default: 64.
     pub max_handshakes: usize,
-    /// The congestion control of every connection, from its first segment on. Default: the system's
-    /// (`net.ipv4.tcp_congestion_control`); cubic between loopback addresses. Linux only.
+    /// The congestion control of every connection, from its first segment on. Default: cubic
+    /// between loopback addresses, and otherwise the system's default
+    /// (`net.ipv4.tcp_congestion_control`). On systems other than Linux, connecting and listening
+    /// fail if this is `Some`.
     pub congestion_control: Option<CongestionControl>,
     /// Time without an answer after which the peer is considered vanished. Only tests change it.
+    /// Default: 8 s.
     pub(crate) peer_timeout: Duration,
 }
 
@@ -81,12 +85,13 @@ impl Default for TcpOptions {
     }
 }
 
-/// Maximum number of unsent bytes in the kernel. They keep the path busy between two polls, and are
-/// few enough that a control message does not wait behind megabytes of tables.
+/// Maximum number of unsent bytes per connection in the kernel (`TCP_NOTSENT_LOWAT`). It is large
+/// enough to keep the path busy between two polls of the sending task. It is small enough that a
+/// control message does not wait behind megabytes of tables.
 pub(crate) const UNSENT_LIMIT: u32 = 128 * 1024;
 
-/// Sets the congestion control that the peer has chosen. Only logs an error, for example if this
-/// system does not have it.
+/// Sets the congestion control that the peer has chosen. If this fails, for example because this
+/// system does not have it, the connection keeps its congestion control and the error is logged.
 pub(crate) fn adopt(channel: &Channel, control: Option<CongestionControl>) {
     if let Some(name) = control
         && let Err(error) = channel.socket().set_congestion_control(name)
@@ -157,8 +162,8 @@ impl Transport for Tcp {
 }
 
 impl TcpOptions {
-    /// Returns the profile of one connection: one round trip for the TCP handshake, and one for
-    /// TLS.
+    /// Returns the profile of a transport with one connection. The set-up takes two round trips:
+    /// one for the TCP handshake, and one for TLS.
     pub(crate) fn profile(&self) -> Profile {
         Profile {
             throughput: Throughput::Kernel(self.congestion_control),
@@ -166,7 +171,8 @@ impl TcpOptions {
         }
     }
 
-    /// Applies the settings of one connection, which `tcp-striped` has too.
+    /// Takes the setting `cc` and returns the options with this congestion control. `tcp-striped`
+    /// uses this method too.
     pub(crate) fn configured(self, settings: &mut Settings) -> Result<Self, TransportError> {
         let congestion_control = settings.take("cc", |name| {
             name.parse().map_err(|error| format!("{error}"))
@@ -232,8 +238,9 @@ impl Route {
         Ok((socket, context))
     }
 
-    /// Connects to the first address of the host that answers. Divides the remaining time equally
-    /// among the remaining addresses. Also returns the number of SYNs that were lost.
+    /// Tries the addresses of the host in order and returns the first connection. Divides the
+    /// remaining time equally among the remaining addresses. Also returns the number of SYNs that
+    /// were lost.
     async fn connect(&self) -> Result<(TcpStream, SocketAddr, u64), TransportError> {
         let deadline = self.started + self.options.connect_timeout;
         let mut last_error = None;
@@ -252,7 +259,8 @@ impl Route {
             match tokio::time::timeout(left / untried, attempt).await {
                 Ok(Ok((stream, lost))) => return Ok((stream, candidate, lost)),
                 Ok(Err(source)) => {
-                    // Such an error would occur for every address.
+                    // A `TransportError`, such as an unsupported congestion control, would occur
+                    // for every address.
                     let source = match source.downcast::<TransportError>() {
                         Ok(error) => return Err(error),
                         Err(source) => source,

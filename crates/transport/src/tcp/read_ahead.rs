@@ -9,21 +9,22 @@ use std::{
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Size of one read in bytes. It holds several TLS records of up to 16 KiB each.
+/// Size of the buffer and maximum size of one read, in bytes. It holds several TLS records of up to
+/// 16 KiB each.
 const CAPACITY: usize = 128 << 10;
 
-/// A reader that serves small reads from a larger buffer. The TLS library reads only 4 KiB at a
-/// time.
+/// A reader that fills a large buffer with one system call, and serves small reads from it. The TLS
+/// library reads only 4 KiB at a time.
 pub(crate) struct ReadAhead<S> {
     inner: S,
     /// The read buffer. Empty until [`start`](Self::start) is called.
     buffer: Box<[u8]>,
-    /// The part of the buffer with data that was not returned yet.
+    /// The range of the buffer with received data that no read has returned yet.
     waiting: Range<usize>,
 }
 
 impl<S> ReadAhead<S> {
-    /// Wraps a reader without a buffer, so that an unauthenticated peer costs no memory for one.
+    /// Wraps a reader. Allocates no buffer, so that an unauthenticated peer uses no memory for it.
     pub(crate) fn new(inner: S) -> Self {
         Self {
             inner,
@@ -32,7 +33,7 @@ impl<S> ReadAhead<S> {
         }
     }
 
-    /// Allocates the buffer. From now on, reads go through it.
+    /// Allocates the buffer. Later reads that are smaller than the buffer go through it.
     pub(crate) fn start(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = vec![0; CAPACITY].into();

@@ -1,22 +1,22 @@
 //! Retries of a lost SYN in less than a second.
 //!
-//! A kernel without knowledge of a path retransmits its SYN after one second (RFC 6298). A lost SYN
-//! is more likely than a path that slow. So a second connection is attempted after 250 ms, the
-//! delay that RFC 8305 uses between attempts to different addresses. The connection that is
-//! established first is kept. The other one is closed during its attempt, so the listener does not
-//! see it.
+//! Without an earlier measurement of the path, the kernel retransmits a SYN after one second (RFC
+//! 6298). A lost SYN is more likely than a round-trip time of more than 250 ms. So after 250 ms,
+//! [`open`] attempts a second connection. RFC 8305 uses the same delay between attempts to
+//! different addresses. [`open`] keeps the connection that is established first, and cancels the
+//! other attempt before it completes, so the listener does not accept a second connection.
 
 use std::{future::Future, pin::pin, time::Duration};
 
 /// Time without an answer after which a second connection is attempted (RFC 8305, section 8).
 pub(super) const SYN_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Opens a connection with `begin`. Calls it a second time if the first attempt is not complete
-/// when `doubt` completes, and returns the first success. Also returns the number of SYNs assumed
-/// lost: 1 if the second attempt succeeded, otherwise 0.
+/// Opens a connection with `begin`. If the first attempt is not complete when `doubt` completes,
+/// starts a second attempt, and returns the connection that is established first. Also returns the
+/// number of SYNs assumed lost: 1 if the second attempt succeeded first, otherwise 0.
 ///
 /// # Errors
-/// The error of the first attempt.
+/// Returns the error of the first attempt. Ignores an error of the second attempt.
 pub(crate) async fn open<T, E, F>(
     begin: impl Fn() -> F,
     doubt: impl Future<Output = ()>,

@@ -1,13 +1,13 @@
 //! Shorter retransmission timers of the kernel, for lost segments and for paths with outages.
 //!
-//! If no later segment reveals the loss of a segment, Linux retransmits it after a round trip plus
-//! 200 ms, because receivers may delay their acknowledgements by as much. This concerns all
-//! segments of a handshake. If both parties acknowledge sooner, they can retransmit sooner, as in
-//! QUIC (RFC 9002, section 6.2.1, with a delay of 25 ms).
+//! If no later segment reveals the loss of a segment, Linux retransmits it after a round-trip time
+//! plus 200 ms, because receivers may delay their acknowledgements by up to 200 ms. The segments of
+//! a handshake have no later segments. If both parties acknowledge sooner, they can also retransmit
+//! sooner, as in QUIC (RFC 9002, section 6.2.1, with a delay of 25 ms).
 //!
-//! Linux doubles the time between retransmissions, and does not retransmit again at the end of
-//! `TCP_USER_TIMEOUT` (8 s here). With retransmissions after 0.3, 0.8, 1.9 and 4 s, it gives up at
-//! 8 s even if the path works again after 5 s. A maximum interval prevents this.
+//! Linux doubles the interval after each retransmission, and closes the connection at the end of
+//! `TCP_USER_TIMEOUT` (8 s here). With retransmissions after 0.3, 0.8, 1.9 and 4 s, it closes the
+//! connection at 8 s even if the path works again after 5 s. A maximum interval prevents this.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux {
@@ -15,8 +15,9 @@ mod linux {
 
     /// The socket options: name, number in include/uapi/linux/tcp.h of Linux 6.15, and value.
     pub(super) const OPTIONS: [(&str, libc::c_int, libc::c_int); 3] = [
-        // Maximum interval between retransmissions, in milliseconds. With it, a path that was down
-        // for 5 s is tried again within 8 s. It exceeds every expected round-trip time.
+        // Maximum interval between retransmissions, in milliseconds. With this value, a connection
+        // survives 5 s without a path, because Linux retransmits again before the 8 s of
+        // `TCP_USER_TIMEOUT` end. The value exceeds every expected round-trip time.
         ("TCP_RTO_MAX_MS", 44, 2_000),
         // Minimum time added to a round trip before a retransmission, in microseconds. It exceeds
         // the 40 ms by which older kernels delay acknowledgements. TCP timestamps detect and undo a
@@ -57,8 +58,8 @@ mod linux {
 }
 
 /// Sets the options on a socket before it connects or listens. So the maximum interval also applies
-/// during the TCP handshake, and accepted sockets inherit the options from the listening socket. On
-/// kernels older than Linux 6.15, this has no effect.
+/// during the TCP handshake, and accepted sockets inherit the options from the listening socket.
+/// Kernels older than Linux 6.15 lack some or all of the options, which then have no effect.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn prepare(socket: &socket2::SockRef<'_>) {
     for (name, option, value) in linux::OPTIONS {

@@ -31,8 +31,8 @@ use crate::{
 pub(super) struct Connection {
     stream: Arc<TcpStream>,
     opened: Instant,
-    /// Number of lost SYNs from an earlier attempt ([`request`](super::request)). The kernel counts
-    /// only those of this socket.
+    /// Number of lost SYNs of an earlier attempt to connect on another socket
+    /// ([`request`](super::request)). The kernel's count of retransmissions does not include them.
     requests_lost: u64,
     peer_timeout: Duration,
     congestion_control: Mutex<Option<String>>,
@@ -41,34 +41,36 @@ pub(super) struct Connection {
     vanished: AtomicBool,
     /// True if this side has shut down its sending direction.
     finished: AtomicBool,
-    /// True if all data of the peer was read, to its end.
+    /// True if this side has read the end of the peer's data.
     ended: AtomicBool,
     last_sample: Arc<OnceLock<PathSample>>,
 }
 
-/// The first received bytes. If the handshake fails, they reveal the peer's protocol.
+/// The first bytes that the peer sent. If the handshake fails, the error names the protocol that
+/// these bytes indicate.
 struct First {
     bytes: [u8; PREAMBLE.len()],
     length: usize,
 }
 
-/// A handle to a [`Connection`] that reads and writes. At most one task may read and one may write
-/// at a time.
+/// A handle that reads from and writes to a [`Connection`]. At a time, at most one task may read
+/// and at most one task may write.
 #[derive(Clone)]
 pub(crate) struct Socket(Arc<Connection>);
 
 /// Default time without an answer after which the peer is considered vanished.
 ///
-/// Linux closes a connection with data unacknowledged for this time. It closes an idle connection
-/// at the first keep-alive probe that is due after this time. With the intervals of [`keepalive`],
-/// this is after 3 + 2 + 2 + 2 = 9 s.
+/// Linux closes a connection whose data stays unacknowledged for this time. It closes an idle
+/// connection when the first keep-alive probe after this time is due. With the intervals of
+/// [`keepalive`], this happens 3 + 2 + 2 + 2 = 9 s after the last packet of the peer.
 pub(super) const PEER_TIMEOUT: Duration = Duration::from_secs(8);
 const KEEPALIVE_PROBES: u32 = 3;
 
 impl Socket {
-    /// Wraps a new connection and sets its options. The kernel may hold `unsent_limit` unsent
-    /// bytes. It tunes the buffer sizes automatically. `requests_lost` is the number of lost SYNs
-    /// of an earlier attempt.
+    /// Wraps a new connection and sets its socket options. `unsent_limit` is the maximum number of
+    /// unsent bytes in the kernel. `requests_lost` is the number of lost SYNs of an earlier attempt
+    /// to connect. This function sets no buffer sizes, because that would disable the kernel's
+    /// autotuning.
     pub(super) fn new(
         stream: TcpStream,
         unsent_limit: u32,
@@ -130,13 +132,14 @@ impl Socket {
     }
 }
 
-/// Limits of [`Socket::close_politely`]: maximum time, and maximum number of reads of 1 KiB.
+/// Limits of [`Socket::close_politely`]: the maximum time until it closes the connection, and the
+/// maximum number of reads, each of at most 1 KiB.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_READS: usize = 64;
 
 impl Connection {
-    /// Converts the error of a failed TLS handshake, taking into account the first bytes of the
-    /// peer.
+    /// Converts the error of a failed TLS handshake. If the peer's first bytes are not TLS, the
+    /// result names the protocol that they indicate.
     pub(super) fn explain(&self, error: io::Error) -> TransportError {
         let first = self
             .first
@@ -171,7 +174,7 @@ impl Connection {
         set_user_timeout(&SockRef::from(&*self.stream), patience);
     }
 
-    /// Ends the connection because the peer has vanished. Both halves then return
+    /// Shuts down the connection because the peer has vanished. Reads and writes then return
     /// [`StreamError::PeerVanished`](crate::StreamError::PeerVanished).
     pub(super) fn give_up(&self) {
         self.vanished.store(true, Ordering::Release);
@@ -208,7 +211,7 @@ impl AsyncRead for Socket {
             let (room, before) = (buf.remaining(), buf.filled().len());
             match connection.stream.try_read_buf(buf) {
                 Ok(0) => {
-                    // A read without room in the buffer does not indicate the end.
+                    // A read of 0 bytes indicates the end only if the buffer has room.
                     connection.ended.fetch_or(room > 0, Ordering::Relaxed);
                     return Poll::Ready(connection.check_alive());
                 }
@@ -304,7 +307,7 @@ fn configure(stream: &TcpStream, unsent_limit: u32, peer_timeout: Duration) -> i
 }
 
 /// Returns keep-alive settings that detect a vanished peer soon after `peer_timeout` on an idle
-/// connection. The kernel counts whole seconds.
+/// connection. The intervals are at least one second, because the kernel uses whole seconds.
 fn keepalive(peer_timeout: Duration) -> TcpKeepalive {
     let second = Duration::from_secs(1);
     TcpKeepalive::new()

@@ -1,7 +1,8 @@
-//! Tests that a vanished peer is reported soon after the time-out, and that a live one that does
-//! not read is waited for.
+//! Tests that a link reports a vanished peer soon after the time-out, and that it waits for a live
+//! peer that does not read.
 //!
-//! The kernel's timers run in real time, so these tests shorten the time-out.
+//! The kernel's timers run in real time, so these tests use a shorter time-out than the default of
+//! 8 s.
 
 use std::time::{Duration, Instant};
 
@@ -51,10 +52,12 @@ fn vanish(peer: &TcpStream) {
         .unwrap();
 }
 
-/// Maximum time until a link must report a vanished peer, with the default time-out.
+/// Maximum time from the loss of the peer to the error of the link. It holds for the default
+/// time-out of 8 s, and so for the shorter time-outs of these tests.
 const PROMISE: Duration = Duration::from_secs(10);
 
-/// Waits until reading reports the vanished peer.
+/// Reads until an error occurs, and asserts that it is [`StreamError::PeerVanished`] and occurs
+/// within [`PROMISE`].
 async fn is_reported(reader: &mut LinkReader) {
     let since = Instant::now();
     let error = TransportError::from_io(reader.read(&mut [0]).await.unwrap_err());
@@ -82,7 +85,8 @@ async fn a_peer_that_vanishes_while_data_is_on_its_way_is_noticed() {
 
 #[tokio::test]
 async fn a_peer_that_stops_reading_and_then_vanishes_is_noticed() {
-    // Longer, because a machine that is busy for a second must not look like a vanished peer.
+    // This test doubles the time-out, because a process that does not run for a second on a busy
+    // machine must not look like a vanished peer.
     let timeout = 2 * TIMEOUT;
     let (mut reader, mut writer, peer) = linked(timeout).await;
     let sending = tokio::spawn(async move { writer.write_all(&vec![1; MANY]).await });
@@ -101,7 +105,8 @@ async fn a_peer_that_stops_reading_and_then_vanishes_is_noticed() {
 
 #[tokio::test]
 async fn a_live_peer_that_does_not_read_is_waited_for() {
-    // Longer, because a machine that is busy for a second must not look like a vanished peer.
+    // This test doubles the time-out, because a process that does not run for a second on a busy
+    // machine must not look like a vanished peer.
     let timeout = 2 * TIMEOUT;
     let (tcp, security) = (tcp(timeout), Security::Plaintext);
     let mut listener = tcp.listen("127.0.0.1:0", &security).await.unwrap();

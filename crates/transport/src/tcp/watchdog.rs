@@ -3,7 +3,7 @@
 //! With `TCP_USER_TIMEOUT`, Linux closes a connection whose data stays unacknowledged, which
 //! detects a vanished peer. But Linux also closes the connection if a live peer does not read for
 //! this time, so that its receive window is closed, even though the peer answers every window
-//! probe. So while the window is closed, the watchdog extends the kernel's deadline. It ends the
+//! probe. So while the window is closed, the watchdog increases `TCP_USER_TIMEOUT`. It ends the
 //! connection itself if the peer does not answer the probes.
 
 use std::{
@@ -13,20 +13,21 @@ use std::{
 
 use super::{ceilings, info::TcpInfo, socket::Connection};
 
-/// Number of checks of a connection per time-out. With the default of 8 s, the watchdog checks
-/// twice a second.
+/// Number of times that the watchdog checks a connection per time-out. With the default time-out of
+/// 8 s, it checks twice a second.
 const INTERVALS: u32 = 16;
 
-/// Returns the maximum interval of window probes. The kernel increases the interval, but not past
-/// its deadline. The watchdog keeps the deadline at most this time in the future (5 s by default),
-/// so the kernel probes at least this often. So the last answer of a live peer is always more
-/// recent than the time-out.
+/// Returns the maximum interval between two window probes: 5 s with the default time-out of 8 s.
+/// Linux doubles the interval after each probe, but sends a probe at the latest when
+/// `TCP_USER_TIMEOUT` expires. After the first 3 s with a closed window, each check of the watchdog
+/// moves this expiry to 5 s in the future. So the last answer of a live peer is always more recent
+/// than the time-out.
 fn probe_at_least_every(timeout: Duration) -> Duration {
     timeout * 5 / 8
 }
 
-/// Watches a connection until it is dropped. It has an effect only on Linux, because other systems
-/// do not report the window.
+/// Spawns a task that watches a connection until the connection is dropped. Does nothing except on
+/// Linux, because other systems do not report the peer's receive window.
 pub(super) fn watch(connection: &Arc<Connection>) {
     if cfg!(target_os = "linux") {
         tokio::spawn(run(Arc::downgrade(connection)));
@@ -66,11 +67,11 @@ struct Watchdog {
 
 #[derive(Debug, Eq, PartialEq)]
 enum Verdict {
-    /// The kernel's deadline needs no change.
+    /// Leave `TCP_USER_TIMEOUT` unchanged.
     Fine,
-    /// Set the kernel's deadline to this time after the window was closed.
+    /// Set `TCP_USER_TIMEOUT` to this time, which starts when the peer's window closes.
     Patience(Duration),
-    /// The peer has answered nothing for the time-out: end the connection.
+    /// End the connection, because the peer has acknowledged nothing during the time-out.
     Gone,
 }
 

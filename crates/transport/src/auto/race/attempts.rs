@@ -20,7 +20,8 @@ use crate::{
     ConnectError, HandshakeError, Link, PathClass, Registry, Security, StreamError, TransportError,
 };
 
-/// Connections to a listener, of which one may become the link. Dropping it closes them.
+/// A race: connections to a listener, of which one may become the link. Dropping the race closes
+/// the connections.
 pub(super) struct Race {
     address: String,
     security: Security,
@@ -148,7 +149,7 @@ impl Race {
         }
     }
 
-    /// Applies a report on a connection.
+    /// Updates the progress and the connections with a report of one attempt.
     fn apply(&mut self, index: usize, update: Update) {
         let stage = &mut self.progress.connections[index].stage;
         match (update, &mut *stage) {
@@ -177,12 +178,12 @@ impl Race {
         }
     }
 
-    /// Delays UDP if the listener is on the same host or LAN. There, concurrent handshakes cost
-    /// more time, for computation, than the round trips that they save: over loopback, TCP is
-    /// established after 2.8 ms together with the UDP handshakes, and after 0.6 ms alone (medians
-    /// of 200, `examples/auto.rs`, on two processors). The TCP answer may also come from a nearby
-    /// proxy in front of a long path. So UDP waits at most [`AutoOptions::udp_patience`], the time
-    /// that a busy processor may need for TLS.
+    /// Delays the UDP handshakes if the listener is on the same host or LAN. On such a path, the
+    /// computation of concurrent handshakes takes more time than they save in round trips. Over
+    /// loopback, TCP is established after 2.8 ms together with the UDP handshakes, and after 0.6 ms
+    /// alone (medians of 200, `examples/auto.rs`, on two processors). The TCP answer may also come
+    /// from a nearby proxy in front of a long path. So the delay is at most
+    /// [`AutoOptions::udp_patience`], the time that a busy processor may need for TLS.
     fn hold_udp(&mut self, rtt: Duration) {
         if rtt < PathClass::SAME_LAN_LIMIT && self.udp_due.is_some() {
             let due = Instant::now().checked_add(self.options.udp_patience);
@@ -288,7 +289,8 @@ impl Race {
         }
     }
 
-    /// Makes the connection of this transport the link. It must be established.
+    /// Converts the connection of the chosen transport to the link. The connection must be
+    /// established.
     pub(super) async fn take(&mut self, pick: &Pick) -> Result<Link, TransportError> {
         let index = self
             .find(pick.transport())
@@ -319,8 +321,8 @@ impl Race {
     /// blocked"). Returns `None` if TCP is not established, or if the race does not wait for UDP.
     fn udp_blocked_at(&self) -> Option<Instant> {
         let tcp = self.stream()?.up().filter(|_| self.waits_for_udp())?;
-        // The TCP handshake may have ended at a nearby proxy. The TLS handshake takes a round trip
-        // of the whole path.
+        // A nearby proxy may have answered the TCP handshake. The TLS handshake takes a round trip
+        // over the whole path, so its duration is an upper bound of the round-trip time.
         let tls = tcp.after.saturating_sub(self.progress.tcp_rtt?);
         let rtt = tls.max(tcp.path.least_rtt().unwrap_or_default());
         let patience = self.options.udp_patience.max(rtt / 2);
@@ -336,8 +338,9 @@ impl Race {
         self.end_pending(|port| matches!(port, Port::Datagrams { .. }), blocked);
     }
 
-    /// Returns the deadline of pending connections, so that one without an answer cannot delay the
-    /// choice. Returns `None` until a connection is established or TCP has failed.
+    /// Returns the time at which pending connections fail, so that a connection without an answer
+    /// cannot delay the choice further. Returns `None` until a connection is established or TCP has
+    /// failed.
     fn overdue_at(&self) -> Option<Instant> {
         // A timeout that exceeds the clock's range means no deadline.
         self.first_settled?.checked_add(self.options.choice_timeout)
@@ -388,8 +391,8 @@ impl Race {
         })
     }
 
-    /// Returns the error of a listener that rejected this end's identity. The rejection applies to
-    /// every transport.
+    /// Returns the error with which the listener rejected this end's identity on any connection.
+    /// The listener would reject it on every transport.
     pub(super) fn refusal(&self) -> Option<TransportError> {
         let is_refusal = |error: &TransportError| {
             matches!(

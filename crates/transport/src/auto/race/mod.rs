@@ -84,8 +84,8 @@ pub async fn race_among(
                 wanted = pick.filter(|it| race.progress.stage(it.transport()).is_pending());
                 let is_settled = race.stream().is_none_or(|stage| !stage.is_pending());
                 if is_settled && race.udp_due.is_some() {
-                    // TCP is established or has failed, and the policy still does not decide. So
-                    // start UDP now.
+                    // TCP is established or has failed, and the policy has not decided. So start
+                    // the delayed UDP handshakes now.
                     race.begin_udp();
                 }
                 if race.changed().await {

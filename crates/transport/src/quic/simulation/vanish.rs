@@ -1,5 +1,5 @@
-//! Tests that a vanished peer is reported within 10 seconds, and that a live one that does not read
-//! is waited for.
+//! Tests that a link reports a vanished peer within 10 seconds, and that it waits for a live peer
+//! that does not read.
 
 use super::*;
 use crate::LinkReader;
@@ -45,7 +45,7 @@ async fn is_reported_in_time(reader: &mut LinkReader) {
 async fn an_idle_peer_that_vanishes_is_noticed() {
     let Pair { a, b, wires } = Pair::new().await;
     let ((mut one, _writer), (mut other, _its_writer)) = (a.into_parts(), b.into_parts());
-    // Longer than the idle timeout: keep-alives hold the connection.
+    // Wait longer than the idle timeout. Keep-alives keep the connection open.
     tokio::time::sleep(Duration::from_secs(20)).await;
     cut(&wires, true);
     tokio::join!(
@@ -68,8 +68,8 @@ async fn a_peer_that_vanishes_while_data_is_on_its_way_is_noticed() {
     );
 }
 
-/// Sends more than the receive window holds. Reads the first megabyte before `meanwhile` and the
-/// rest after it.
+/// Sends more bytes from `a` than the receive window of `b` holds. Reads the first megabyte before
+/// `meanwhile` runs and the rest after it, and checks that no byte is lost.
 async fn is_survived(meanwhile: impl Future<Output = ()>, a: Link, b: Link) {
     const TOTAL: usize = 40 << 20;
     let (_reader, mut writer) = a.into_parts();
