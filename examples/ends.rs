@@ -30,7 +30,7 @@ pub struct Ends {
     pub wait: u64,
 }
 
-/// A party and how it reaches its peer: it listens, or it connects.
+/// A party that listens for its peer, or that connects to it.
 enum Met {
     Listening(Listening),
     Connecting(Connecting),
@@ -84,8 +84,8 @@ impl Ends {
     }
 }
 
-/// Connects two parties of this program over an encrypted connection: the first listens, the second
-/// connects.
+/// Prepares two parties in this process for an encrypted connection to each other: the first
+/// listens on a free port, the second connects to that port.
 ///
 /// # Errors
 /// Returns errors of the operating system about randomness or sockets.

@@ -23,9 +23,9 @@ pub enum GraphError {
     /// A line is not valid.
     #[error("line {line}: {problem}")]
     Line {
-        /// Its number, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// The problem of the line.
+        /// The reason why the line is not valid.
         problem: &'static str,
     },
 }

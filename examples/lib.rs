@@ -1,5 +1,5 @@
-//! Shared code of the example programs: running both parties in this program, or one of them with a
-//! peer on another machine.
+//! Shared code of the example programs. It runs both parties in this process, or one party whose
+//! peer is another process.
 #![forbid(unsafe_code)]
 
 mod ends;
@@ -24,11 +24,12 @@ pub struct Place {
     pub ends: Ends,
 }
 
-/// Runs `circuit` with the input of each role in this program. Returns the outputs of each.
+/// Runs `circuit`: both parties in this process, or only the one that `place` names. `input` gives
+/// the input bits of a role. Returns the results of each party that ran here.
 ///
 /// # Errors
-/// Invalid combinations of arguments, an invalid key file, and errors of the connection or the
-/// protocol.
+/// Returns errors for invalid combinations of arguments, an invalid key file, and errors of the
+/// connection or the protocol.
 pub async fn compute(
     circuit: &Circuit,
     place: &Place,

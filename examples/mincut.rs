@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release --example mincut -- examples/graphs/north.txt examples/graphs/south.txt`
 //!
-//! With `--role`, only that party runs here and reads only its own file.
+//! With `--role`, only that party runs in this process, and it reads only its own file.
 
 use std::path::PathBuf;
 

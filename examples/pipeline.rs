@@ -31,7 +31,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the output of the last run for each role in this program.
+/// Runs both parties, or only the one that `--role` names. Returns the role of each party that ran
+/// here, and the output of its last run.
 async fn run(args: &Args) -> Result<Vec<(Role, Bits)>, Box<dyn Error>> {
     let aes = generators::aes128();
     let (garbler, evaluator) = (Party::garbler(&aes), Party::evaluator(&aes));
@@ -57,13 +58,13 @@ async fn run(args: &Args) -> Result<Vec<(Role, Bits)>, Box<dyn Error>> {
 
 /// Runs on the connection and closes it. Returns the last output, which only the evaluator learns.
 async fn compute(connection: Connection, role: Role, runs: u16) -> Result<Bits, Box<dyn Error>> {
-    // The key or the block of this party.
+    // The input of this party: the key of the garbler or the block of the evaluator, all zeros.
     let input = || Bits::zeros(128);
     let report = |what: &str, time: Duration| {
         println!("{role}: {what:<20} {:>8.1} ms", time.as_secs_f64() * 1e3);
     };
 
-    // The first one includes the set-up of oblivious transfer.
+    // The time of the first run includes the set-up of oblivious transfer.
     for what in ["first", "second", "third"] {
         let outcome = connection.run(input()).await?;
         report(what, outcome.elapsed);

@@ -1,5 +1,5 @@
-//! Both parties learn the SHA-256 hash of a message: the garbler has its first part, the evaluator
-//! the second.
+//! Both parties learn the SHA-256 hash of a message. The garbler has the first part of the message,
+//! the evaluator the second.
 //!
 //! `cargo run --release --example sha256 -- "a secret of one party, " "and one of the other"`
 
@@ -34,7 +34,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Converts a text to the circuit's bits: wire 0 is the least significant bit of the last byte.
+/// Converts a text to input bits of the circuit. Bit 0 is the least significant bit of the last
+/// byte.
 fn bytes(text: &str) -> Bits {
     text.bytes()
         .rev()

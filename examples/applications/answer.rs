@@ -6,17 +6,17 @@ use serde::Serialize;
 
 /// The result of a party.
 pub trait Answer: Serialize {
-    /// The error message of a wrong result.
+    /// The error message if the result is not correct.
     const WRONG: &'static str;
 
     /// Formats the result as lines of text.
     fn text(&self) -> String;
 
-    /// Returns whether the result is correct, if that is known.
+    /// Returns whether the result equals the expected one. `None` if no expected one is known.
     fn correct(&self) -> Option<bool>;
 }
 
-/// Prints a result, as text or as a line of JSON.
+/// Prints a result, as one line of JSON if `json` is set, otherwise as text.
 ///
 /// # Errors
 /// Returns [`Answer::WRONG`] if the result is not correct.

@@ -18,7 +18,7 @@ pub fn end(result: Result<(), Box<dyn Error>>) -> ExitCode {
 
 /// Closes a connection after an error, so that the peer is informed. Returns the error.
 pub async fn part(connection: Connection, error: Box<dyn Error>) -> Box<dyn Error> {
-    // An error of closing is a consequence of the first one.
+    // A failure to close is ignored: it is a consequence of `error`.
     let _ = connection.close().await;
     error
 }
@@ -30,7 +30,7 @@ pub fn causes(error: &dyn Error) -> String {
     let mut next = error.source();
     while let Some(cause) = next {
         let cause_text = cause.to_string();
-        // The text of some errors ends with their source.
+        // Some errors already end with the text of their source. It is not repeated.
         if !text.ends_with(&cause_text) {
             text = format!("{text}: {cause_text}");
         }

@@ -13,9 +13,9 @@ use thiserror::Error;
 pub struct Lines {
     path: PathBuf,
     reader: BufReader<File>,
-    /// Maximum length of a line with its end, in bytes.
+    /// Maximum length of a line, including its line break, in bytes.
     limit: usize,
-    /// Number of lines that were read.
+    /// Number of lines that were read so far.
     number: usize,
 }
 
@@ -38,7 +38,7 @@ pub enum LineError {
         path: PathBuf,
         /// The line number, from 1.
         line: usize,
-        /// The maximum length.
+        /// The maximum length, in bytes.
         limit: usize,
     },
     /// A line is not UTF-8.
@@ -69,7 +69,7 @@ impl Lines {
         })
     }
 
-    /// Returns the next line without its end; `None` after the last.
+    /// Returns the next line without its line break, or `None` at the end of the file.
     ///
     /// # Errors
     /// Returns [`LineError`] if the file cannot be read, or the line is too long or not UTF-8.
@@ -100,13 +100,13 @@ impl Lines {
         }
     }
 
-    /// Returns the number of the line read last, from 1.
+    /// Returns the number of the line that was read last. Lines are numbered from 1.
     #[must_use]
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Returns the file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(error.to_string(), "no such file: cannot be read");
     }
 
-    /// Reading from a device that never ends a line stops when the line is too long.
+    /// `/dev/zero` has no line breaks. Reading from it stops at the maximum length of a line.
     #[cfg(target_os = "linux")]
     #[test]
     fn an_endless_line_takes_no_memory() {

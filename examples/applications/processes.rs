@@ -1,7 +1,8 @@
-//! Helpers for tests of the applications: both parties as processes of their own.
+//! Helpers for tests of the applications that run each party as a separate process.
 //!
-//! The program of an application is the test harness itself. It becomes a party if it is told to
-//! run only the ignored test `tests::party_process`, with the party's arguments in the environment.
+//! Each child process executes the test program itself, with only the ignored test
+//! `tests::party_process`. That test runs the application with the arguments in the environment
+//! variable [`ARGUMENTS`].
 
 use std::{
     env,
@@ -20,17 +21,18 @@ use transpute_applications::causes;
 /// Environment variable with the arguments of a party, one per line.
 const ARGUMENTS: &str = "TRANSPUTE_EXAMPLE_ARGUMENTS";
 
-/// Maximum duration of a party.
+/// Time after which a child process is killed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A folder with a key for either party.
+/// A temporary folder with a key file for each of the two parties.
 pub(crate) struct Keys {
     folder: TempDir,
-    /// The keys and pinned fingerprints of the party that listens and of the one that connects.
+    /// The flags `--identity` and `--peer`: of the party that listens, then of the one that
+    /// connects.
     flags: [Vec<String>; 2],
 }
 
-/// The result of a party.
+/// The exit status and the output of a child process.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
@@ -46,9 +48,9 @@ impl Ended {
         lines.find(|line| line.starts_with("error: ")).unwrap()
     }
 
-    /// Returns the JSON object that it printed.
+    /// Returns the JSON object that the party printed.
     pub(crate) fn json(&self) -> serde_json::Value {
-        // The harness prints the name of the test before it.
+        // The test harness prints the name of the test before the object.
         let start = self
             .stdout
             .find('{')
@@ -58,7 +60,8 @@ impl Ended {
     }
 }
 
-/// Runs the program with the arguments of this process, if it is a party.
+/// Runs the application if this process is a child process: if [`ARGUMENTS`] is set. `run` gets the
+/// arguments. Otherwise does nothing.
 pub(crate) fn act<F: Future<Output = Result<(), Box<dyn Error>>>>(
     run: impl FnOnce(Vec<String>) -> F,
 ) {
@@ -97,12 +100,13 @@ impl Keys {
         }
     }
 
-    /// Returns a file of the folder.
+    /// Returns the path of a file in the folder.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// Runs two parties. Returns their results.
+    /// Runs two parties with these arguments until both exit. Returns the results in the order of
+    /// the parameters.
     pub(crate) fn meet(&self, listening: &[&str], connecting: &[&str]) -> [Ended; 2] {
         let mut listener = Party::start(listening, &self.flags[0], ["--listen", "127.0.0.1:0"]);
         let address = listener.address();
@@ -145,7 +149,7 @@ impl Party {
         }
     }
 
-    /// Waits until the party listens. Returns its address.
+    /// Waits until the party listens. Returns the address on which it listens.
     fn address(&mut self) -> String {
         loop {
             let start = self.said.len();
@@ -193,7 +197,7 @@ impl Party {
     }
 }
 
-/// Returns a path as an argument.
+/// Converts a path to a command-line argument.
 pub(crate) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

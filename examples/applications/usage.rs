@@ -1,4 +1,4 @@
-//! The resources that this process has used.
+//! The processor time and memory that this process has used.
 
 use serde::Serialize;
 
@@ -34,7 +34,7 @@ fn cpu_time() -> Option<f64> {
     None
 }
 
-/// Returns the peak of resident memory on Linux.
+/// Returns the peak of resident memory in bytes. `None` on systems other than Linux.
 fn peak_resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = (status.lines()).find_map(|line| line.strip_prefix("VmHWM:"))?;

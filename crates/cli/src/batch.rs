@@ -20,7 +20,8 @@ use crate::{
     value,
 };
 
-/// Bytes per value beyond one per bit: number, notation, blanks or the path of a file.
+/// A line of a batch file may have one byte for each bit of its values, and this number of bytes
+/// more for each value. That suffices for `N=`, the notation, blanks, and the path of a file.
 const VALUE_SLACK: usize = 8 << 10;
 
 /// The error of a batch file.
@@ -60,7 +61,7 @@ pub(crate) struct BatchFile {
 }
 
 impl BatchFile {
-    /// Counts and checks the evaluations of a file.
+    /// Opens a batch file. Counts its evaluations and checks the values of each.
     pub(crate) fn open(path: &Path, wanted: Wanted) -> Result<Self, BatchError> {
         let limit = (wanted.values())
             .map(|(_, width)| width as usize + VALUE_SLACK)
@@ -123,7 +124,7 @@ impl Inputs for BatchFile {
     }
 }
 
-/// Reads lines through one buffer that is wiped.
+/// Reads the lines of a batch file through one buffer, which is overwritten with zeros on drop.
 struct Lines {
     path: PathBuf,
     file: File,

@@ -1,4 +1,4 @@
-//! A table of the chosen transport for each workload.
+//! A table of the predicted times of workloads over transports, with the chosen ones marked.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use transpute_select::{Candidate, Choice, Chooser, PathEstimate, Seconds, Select
 /// The choice and the predictions for several workloads on one path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Explanation {
-    /// The path.
+    /// The properties of the path.
     pub(crate) path: PathEstimate,
-    /// The workloads.
+    /// The choice for each workload.
     pub(crate) rows: Vec<Row>,
 }
 
-/// One workload of an [`Explanation`].
+/// The choice for one workload of an [`Explanation`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Row {
     /// The name of the workload.
@@ -30,7 +30,7 @@ impl Explanation {
     /// Chooses a transport for each workload.
     ///
     /// # Errors
-    /// The failure of the chooser, for example if no transport is usable.
+    /// Returns the error of `chooser`, for example if no transport is usable.
     pub(crate) fn new(
         chooser: &dyn Chooser,
         path: &PathEstimate,
@@ -56,7 +56,7 @@ impl Explanation {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "path: {}\n", self.path)?;
-        // Columns are in the order of the candidates.
+        // The columns: one per transport that has a prediction, sorted by name.
         let mut columns: Vec<&str> = Vec::new();
         for ranked in self.rows.iter().flat_map(|row| row.choice.ranking()) {
             if !columns.contains(&ranked.transport.as_str()) {
@@ -116,7 +116,7 @@ impl fmt::Display for Explanation {
 }
 
 fn width(column: &str) -> usize {
-    // Wide enough for "*12.3 min".
+    // The cell "*12.3 min" needs 9 characters.
     column.chars().count().max(9)
 }
 

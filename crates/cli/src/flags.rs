@@ -1,5 +1,4 @@
-//! Parsers of option values, whose errors say what was expected, and a warning about options
-//! without effect.
+//! Parsers of option values, and a warning about options without effect.
 
 use std::{
     num::{IntErrorKind, ParseIntError},
@@ -15,13 +14,14 @@ use transpute::{
 
 use crate::{output, suggest};
 
-/// Heading of the identity options in help texts. The constants below are headings too.
+/// Heading of the identity options in help texts. The next three constants are the headings of
+/// other groups of options.
 pub(crate) const IDENTITY: &str = "Identity";
 pub(crate) const TRANSPORT: &str = "Transport";
 pub(crate) const PROTOCOL: &str = "Protocol (the same on both sides)";
 pub(crate) const MANY_RUNS: &str = "Many runs";
 
-/// Parses a number greater than zero.
+/// Parses an integer that is at least 1.
 pub(crate) fn at_least_one<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N, String> {
     text.parse().map_err(|error: ParseIntError| {
         match error.kind() {
@@ -34,7 +34,7 @@ pub(crate) fn at_least_one<N: FromStr<Err = ParseIntError>>(text: &str) -> Resul
     })
 }
 
-/// Parses `host:port`.
+/// Checks that an address has the form `host:port`, and returns it unchanged.
 pub(crate) fn parse_address(text: &str) -> Result<String, TransportError> {
     check_address(text).map(|()| text.to_owned())
 }
@@ -70,7 +70,7 @@ pub(crate) fn parse_transport(text: &str) -> Result<TransportChoice, String> {
     }
 }
 
-/// Parses names of transports, separated by commas.
+/// Parses the transports that this party offers: names without settings, separated by commas.
 pub(crate) fn parse_offer(text: &str) -> Result<Offer, String> {
     Offer::among(&registry(), text.split(',')).map_err(|error| match error {
         TransportError::Registry(RegistryError::UnknownTransport { name, known }) => {
@@ -89,7 +89,7 @@ fn unknown_transport(name: &str, known: &[String]) -> String {
     )
 }
 
-/// Parses a time in seconds.
+/// Parses a time in seconds, from 0 to `MAX_SECONDS`. Fractions are allowed.
 pub(crate) fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
     const MAX_SECONDS: f64 = 86_400.0;
     (text.parse().ok())
@@ -98,7 +98,7 @@ pub(crate) fn parse_seconds(text: &str) -> Result<Duration, &'static str> {
         .ok_or("expected seconds, at most 86400")
 }
 
-/// Warns about an option that was given and has no effect in this command.
+/// Prints a warning that `flag` has no effect, if it was given. `used_by` names what would use it.
 pub(crate) fn warn_unused(flag: &str, is_given: bool, used_by: &str) {
     if is_given {
         output::note(format!(

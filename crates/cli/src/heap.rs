@@ -4,7 +4,7 @@ use std::alloc::System;
 
 use cap::Cap;
 
-/// The system's allocator with a counter, for the peak that `transpute run --json` reports. It sets
-/// no limit.
+/// The system's allocator with a counter of allocated bytes. `transpute run --json` and `transpute
+/// serve --json` report the peak. Only the process that compiles a Garble source sets a limit.
 #[global_allocator]
 pub(crate) static HEAP: Cap<System> = Cap::new(System, usize::MAX);

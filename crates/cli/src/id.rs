@@ -50,7 +50,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// Reads the identity of a key file.
+/// Reads an identity from a key file, and notes its fingerprint for error messages.
 pub(crate) fn load(path: &Path) -> Result<Identity, Failure> {
     let identity = read(path)?;
     set_ours(identity.fingerprint());
@@ -73,7 +73,7 @@ fn read(path: &Path) -> Result<Identity, Failure> {
             );
         }
         match error {
-            // The other errors contain the path already.
+            // The texts of all other errors already contain the path.
             IdentityError::Key { .. } => Failure::file(path, error.to_string()),
             error => failure(error),
         }
@@ -91,7 +91,8 @@ fn save(identity: &Identity, path: &Path, force: bool) -> Result<(), Failure> {
         }
         other => return other.map_err(failure),
     }
-    // The old key stays until the new one is written completely.
+    // The new key is written to a temporary folder and then renamed. So a failure while writing
+    // leaves the old key file unchanged.
     let cannot = |error| Failure::file(path, "cannot replace the key file").because(error);
     if !fs::symlink_metadata(path).map_err(cannot)?.is_file() {
         return Err(Failure::file(path, "not a regular file, not replaced"));

@@ -40,16 +40,16 @@ impl fmt::Display for Owned {
     }
 }
 
-/// The input values that are needed.
+/// The input values that the user must provide.
 #[derive(Clone)]
 pub(crate) struct Wanted {
     split: InputSplit,
-    /// The owner of the values; `None` for the values of both parties.
+    /// The party whose values are wanted. `None` if the values of both parties are wanted.
     role: Option<Role>,
 }
 
 impl Wanted {
-    /// Requires the values of one party.
+    /// Requires the input values of the party with this role.
     pub(crate) fn of(role: Role, split: InputSplit) -> Self {
         Self {
             split,
@@ -57,7 +57,7 @@ impl Wanted {
         }
     }
 
-    /// Requires the values of both parties.
+    /// Requires all input values of a circuit, whose values have these widths in bits.
     pub(crate) fn all(widths: &[u32]) -> Self {
         Self {
             split: InputSplit::first_to_garbler(widths),
@@ -65,14 +65,14 @@ impl Wanted {
         }
     }
 
-    /// Iterates over the numbers and widths of the values.
+    /// Iterates over the wanted values: the number in the circuit and the width in bits of each.
     pub(crate) fn values(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         (self.split.widths().iter().copied().enumerate())
             .filter(|&(index, _)| self.role.is_none_or(|role| self.owner(index) == role))
     }
 
-    /// Reads `N=VALUE` for each value, in any order, or a bare `VALUE` if there is only one.
-    /// Returns the values, concatenated in the order of the circuit.
+    /// Parses one `N=VALUE` for each wanted value, in any order. `VALUE` alone is enough if only
+    /// one value is wanted. Returns the bits of all values, in the order of the circuit.
     pub(crate) fn read<'a>(
         &self,
         given: impl IntoIterator<Item = &'a str>,
@@ -97,8 +97,8 @@ impl Wanted {
                 .map_err(|source| InputProblem::Value { index, source })?;
             values[index] = Some(bits);
         }
-        // The string has its full capacity from the start. A string that grows would leave copies
-        // of the secret.
+        // `bits` gets its full capacity here. If it had to grow, it would leave copies of the
+        // secret bits in freed memory.
         let total = self.values().map(|(_, width)| width as usize).sum();
         let mut bits = Bits::with_capacity(total);
         for (index, width) in self.values() {
@@ -120,7 +120,8 @@ impl Wanted {
         }
     }
 
-    /// Splits the number from a value.
+    /// Splits `N=VALUE` into the number N of the input value and `VALUE`. `N=` may be missing if
+    /// only one value is wanted.
     fn number<'a>(&self, text: &'a str) -> Result<(usize, &'a str), InputProblem> {
         let is_number = |number: &str| number.bytes().all(|byte| byte.is_ascii_digit());
         if let Some((number, value)) = text.split_once('=')
@@ -138,7 +139,7 @@ impl Wanted {
         }
     }
 
-    /// Lists the first numbers of the values, for error messages.
+    /// Formats the numbers of the wanted values for error messages: at most `SHOWN` of them.
     fn numbers(&self) -> String {
         const SHOWN: usize = 8;
         let mut list: Vec<_> = (self.values().take(SHOWN))

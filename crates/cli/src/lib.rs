@@ -1,8 +1,9 @@
 //! The `transpute` command: two-party computation from a shell.
 //!
-//! The library contains the whole command except the testbed, which a program adds as a
-//! [`Testbed`]. Two programs use it: `transpute` adds [`Separate`], which executes the second one,
-//! `transpute-testbed` of the package `transpute-testbed-cli`.
+//! The library implements all commands except those of the testbed. A program passes an
+//! implementation of these, a [`Testbed`], to [`main`]. The program `transpute` passes
+//! [`Separate`], which executes the program `transpute-testbed`. That program, of the package
+//! `transpute-testbed-cli`, uses this library too and contains the testbed.
 #![forbid(unsafe_code)]
 
 mod batch;

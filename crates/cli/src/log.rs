@@ -14,7 +14,8 @@ pub(crate) const VARIABLE: &str = "TRANSPUTE_LOG";
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// Starts logging. The level is `warn` for verbosity 0, and more detailed for larger numbers.
+/// Starts logging to standard error. The environment variable [`VARIABLE`] sets the levels. Without
+/// it, the level is `warn` for verbosity 0, then `info`, `debug` and `trace`.
 pub(crate) fn start(verbosity: u8) -> Result<(), Failure> {
     let variable = env::var(VARIABLE).ok().filter(|text| !text.is_empty());
     let is_wanted = verbosity > 0 || variable.is_some();
@@ -33,7 +34,8 @@ pub(crate) fn start(verbosity: u8) -> Result<(), Failure> {
         // Otherwise, the logger would report a failed write to standard error on standard error.
         .log_internal_errors(false);
     let registry = tracing_subscriber::registry().with(filter);
-    // This process sets the subscriber only here. Without `-v`, warnings have no time and module.
+    // `try_init` fails only if a subscriber was set before, and no other code sets one. Without
+    // `-v` and without the variable, log lines have no time and no module.
     let _ = match is_wanted {
         true => registry.with(lines).try_init(),
         false => registry
@@ -43,14 +45,14 @@ pub(crate) fn start(verbosity: u8) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Parses `LEVEL` or `TARGET=LEVEL,...`.
+/// Parses the value of [`VARIABLE`]: `LEVEL`, or `TARGET=LEVEL,...` with the names of modules.
 fn filter(text: &str) -> Result<Targets, Failure> {
     for directive in text.split(',') {
         let level = directive
             .split_once('=')
             .map_or(directive, |(_, level)| level);
-        // Without this check, the parser below accepts an unknown level as the name of a target,
-        // and digits as levels.
+        // `Targets::from_str` accepts an unknown level as the name of a target, and digits as
+        // levels. This check rejects both.
         if !LEVELS.contains(&level.trim().to_ascii_lowercase().as_str()) {
             return Err(Failure::usage(format!(
                 "{VARIABLE}: expected LEVEL or TARGET=LEVEL,..., the levels being {}; found {directive:?}",

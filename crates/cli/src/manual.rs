@@ -20,7 +20,7 @@ pub(crate) struct ManArgs {
     command: Vec<String>,
 }
 
-/// Prints a completion script.
+/// Prints a completion script for the chosen shell.
 pub(crate) fn completions<T: Testbed>(
     args: &CompletionsArgs,
     mut root: Command,
@@ -31,10 +31,10 @@ pub(crate) fn completions<T: Testbed>(
     output::print(|out| out.write_all(&script))
 }
 
-/// Prints a manual page.
+/// Prints the manual page of the named command in roff format.
 pub(crate) fn man<T: Testbed>(args: &ManArgs, mut root: Command) -> Result<(), Failure> {
     T::describe(&args.command)?;
-    // Sets the full names of subcommands.
+    // `build` sets the full names of subcommands, such as "transpute run", which manual pages show.
     root.build();
     let mut command = &root;
     for name in &args.command {

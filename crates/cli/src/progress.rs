@@ -14,12 +14,13 @@ use tokio::{
 };
 use transpute::Progress;
 
-/// Time from the start of a run after which the bar is shown.
+/// Time from the start of a run until the bar appears. Shorter runs show no bar.
 const MIN_RUN_TIME: Duration = Duration::from_secs(1);
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Shows the progress of a session until dropped. `started` receives the counters of the session.
+/// Shows a progress bar on standard error if that is a terminal. Never returns, so the caller drops
+/// it. `started` receives the counters of the session. `batch` is the number of evaluations.
 pub(crate) async fn show(started: oneshot::Receiver<Progress>, batch: u64) -> Infallible {
     let Ok(progress) = started.await else {
         return pending().await;
@@ -57,7 +58,8 @@ impl Bar {
             bar.set_style(style);
         }
         bar.set_position(done);
-        // Progress before the bar was created must not affect its estimate of the rate.
+        // Without this, the bar would count `done` as transferred since its creation, and so
+        // overestimate the rate.
         bar.reset_eta();
         Self(bar)
     }

@@ -1,4 +1,4 @@
-//! The interface to the testbed, which is implemented by another crate or program.
+//! The commands `testbed` and `model fit`, which are implemented by another crate or program.
 
 use std::{
     convert::Infallible,
@@ -13,7 +13,7 @@ use transpute_select::PathEstimate;
 
 use crate::failure::{Failure, FailureKind};
 
-/// The name of the program that includes the testbed.
+/// The name of the program that implements all commands, including those of the testbed.
 const PROGRAM: &str = "transpute-testbed";
 
 /// The commands that a program with the testbed implements.
@@ -27,30 +27,33 @@ pub trait Testbed {
     /// Runs `transpute testbed`.
     ///
     /// # Errors
-    /// The failure of the command.
+    /// Returns the failure of the command.
     fn run(args: Self::Args) -> Result<(), Failure>;
 
     /// Runs `transpute model fit`.
     ///
     /// # Errors
-    /// The failure of the command.
+    /// Returns the failure of the command.
     fn fit(args: Self::FitArgs) -> Result<(), Failure>;
 
-    /// Returns the path of a preset or a scenario file.
+    /// Returns the properties of the network path that a scenario describes. `scenario` is the name
+    /// of a preset or a scenario file.
     ///
     /// # Errors
     /// Returns an error if there is no such preset, or the file is not valid.
     fn path(scenario: &str) -> Result<PathEstimate, Failure>;
 
-    /// Checks that this program has the full definition of a command, before its manual page is
-    /// printed. An empty name is the whole command.
+    /// Checks that this program knows the options of a command, before a manual page or a
+    /// completion script is printed. `command` has the names of the subcommands, or is empty for
+    /// the whole program.
     ///
     /// # Errors
-    /// Returns an error if this program does not have the definition.
+    /// Returns an error if this program does not know the options.
     fn describe(command: &[String]) -> Result<(), Failure>;
 }
 
-/// The testbed in another program, which is executed in place of this one.
+/// The testbed of the separate program `transpute-testbed`. Commands that need the testbed replace
+/// this process by that program.
 #[derive(Clone, Copy, Debug)]
 pub enum Separate {}
 
@@ -82,7 +85,8 @@ impl Testbed for Separate {
     fn describe(command: &[String]) -> Result<(), Failure> {
         let names: Vec<_> = command.iter().map(String::as_str).collect();
         match names[..] {
-            // If the program is missing, completions do not include its commands.
+            // If the program is missing, the completion script is printed without the options of
+            // the testbed.
             [] => find().map_or(Ok(()), |program| Err(replace(&program))),
             ["testbed", ..] | ["model", "fit", ..] => Err(hand_over("its manual page")),
             _ => Ok(()),
@@ -106,7 +110,8 @@ fn hand_over(needs: &str) -> Failure {
     }
 }
 
-/// Returns the program in the folder of this one, otherwise the first on PATH.
+/// Returns the path of `transpute-testbed` in the folder of this program, or else the first one on
+/// PATH.
 fn find() -> Option<PathBuf> {
     let own = env::current_exe().ok();
     let beside = own.as_deref().and_then(Path::parent).map(Path::to_owned);
@@ -118,7 +123,7 @@ fn find() -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Executes the program in place of this one, with the same arguments.
+/// Replaces this process by `program`, with the same arguments. Returns only if this fails.
 fn replace(program: &Path) -> Failure {
     let mut command = Command::new(program);
     command.args(env::args_os().skip(1));
@@ -126,7 +131,8 @@ fn replace(program: &Path) -> Failure {
     Failure::file(program, "cannot be run").because(error)
 }
 
-/// Replaces this process, so that streams, signals and the exit code are those of the program.
+/// Replaces this process by the command. So the command gets the standard streams and the signals
+/// of this process, and its exit code is that of this process.
 #[cfg(unix)]
 fn exec(command: &mut Command) -> Result<Infallible, io::Error> {
     use std::os::unix::process::CommandExt;
@@ -134,7 +140,7 @@ fn exec(command: &mut Command) -> Result<Infallible, io::Error> {
     Err(command.exec())
 }
 
-/// Runs the program and exits with its exit code.
+/// Runs the command as a child process, and exits with its exit code.
 #[cfg(not(unix))]
 fn exec(command: &mut Command) -> Result<Infallible, io::Error> {
     let status = command.status()?;

@@ -11,10 +11,12 @@ use crate::{
     suggest,
 };
 
-/// Marks of the end of the message in the parser's text. The rest is not part of the JSON object.
+/// Texts that follow the message in an error of clap. The JSON object of an error omits everything
+/// from the first of them on.
 const MESSAGE_ENDS: [&str; 2] = ["\n\nUsage:", "\n\nFor more information"];
 
-/// Adds to an error the list of subcommands, or the options that make a missing value unnecessary.
+/// Adds hints to an error of clap: the subcommands after an unknown one, and the option `--list` if
+/// the name of a built-in circuit is missing. Returns other errors unchanged.
 pub(crate) fn explain(mut error: Error, root: &Command, args: &[String]) -> Error {
     let command = innermost(root, args);
     let tips = match error.kind() {
@@ -47,14 +49,15 @@ pub(crate) fn explain(mut error: Error, root: &Command, args: &[String]) -> Erro
     error
 }
 
-/// Returns the subcommand that the arguments lead to.
+/// Returns the most deeply nested subcommand that is named in the arguments.
 fn innermost<'a>(root: &'a Command, args: &[String]) -> &'a Command {
     (args.iter()).fold(root, |command, arg| {
         command.find_subcommand(arg).unwrap_or(command)
     })
 }
 
-/// Converts a usage error, for programs that read JSON.
+/// Converts an error of clap to a [`Failure`], for the JSON object of the error. The message is put
+/// on one line, without the usage text.
 pub(crate) fn failure(error: &Error) -> Failure {
     let text = error.render().to_string();
     let end = (MESSAGE_ENDS.iter())

@@ -16,7 +16,8 @@ use zeroize::Zeroizing;
 /// Maximum width of a value in decimal notation, in bits. Parsing takes quadratic time.
 const MAX_DECIMAL_WIDTH: usize = 1 << 16;
 
-/// Bytes of a value file beyond four per bit, for blanks.
+/// A value file may have four bytes for each bit of the value, and this number of bytes more. That
+/// leaves room for blanks.
 const FILE_SLACK: u64 = 64 << 10;
 
 /// The error of a text that is not a value of the expected width.

@@ -1,4 +1,4 @@
-//! The workload of a circuit that is named in the command line.
+//! The workload of a circuit that the user names: the bytes, flights and computing time of a run.
 
 use transpute::{Config, InputSplit, OutputPolicy, Program, Scheme, workload::Computation};
 use transpute_select::{End, Workload};
@@ -23,7 +23,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Returns the garbler's end of the link.
+    /// Returns whether the garbler is the connector or the listener.
     pub(crate) fn garbler(&self) -> End {
         match self.garbler_connects {
             true => End::Connector,
@@ -32,8 +32,8 @@ impl Asked {
     }
 }
 
-/// Returns the workload of the circuit `text`. Input value 0 belongs to the garbler. `flag` is the
-/// option that `text` belongs to, for error messages.
+/// Returns the workload of one run of the circuit `text`, a name or a file. Input value 0 is the
+/// garbler's, all others are the evaluator's. Error messages name `flag` as the option with `text`.
 pub(crate) fn of(flag: &str, text: &str, asked: &Asked) -> Result<Workload, Failure> {
     let circuit = source::load(flag, text)?.circuit;
     let program = Program::compile(&circuit);

@@ -41,8 +41,8 @@ use crate::{
     throttle::{self, Throttle},
 };
 
-/// Default time limit of a handshake. It suffices for two round trips on a slow path and one lost
-/// packet. Same as for the TCP transport.
+/// Default time limit of a handshake, as for the TCP transport. It suffices for two round trips on
+/// a slow path and one lost packet.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of concurrent handshakes of a listener. Same as for the TCP transport. Each
@@ -166,7 +166,7 @@ where
 }
 
 /// The handshakes of a listener, each in its own task, so that a slow peer does not delay others.
-/// Dropping this value aborts them.
+/// Dropping this value aborts the handshakes.
 pub struct Handshakes {
     security: Security,
     running: handshakes::Handshakes<(String, Result<Link, TransportError>)>,
@@ -248,7 +248,7 @@ struct Shared<S>(Arc<Mutex<State<S>>>);
 struct State<S> {
     stream: S,
     first: [u8; PREAMBLE.len()],
-    /// Number of bytes in `first`: those of the first read, or `None` before it.
+    /// Number of bytes in `first`, which the first read returned. `None` before the first read.
     length: Option<usize>,
 }
 

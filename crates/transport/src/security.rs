@@ -1,4 +1,4 @@
-//! The protection of a link.
+//! The protection of a link: TLS with pinned keys, TLS without pinned keys, or plaintext.
 
 use std::sync::Arc;
 

@@ -42,7 +42,7 @@ pub struct PathSample {
     pub rtt: Option<Duration>,
     /// Mean deviation of the round-trip time.
     pub rtt_variation: Option<Duration>,
-    /// Smallest round-trip time in the recent past. The transport chooses that period.
+    /// Smallest round-trip time in a recent period, whose length the transport chooses.
     pub min_rtt: Option<Duration>,
     /// Latest measured delivery rate to the peer, in bytes per second.
     pub delivery_rate: Option<u64>,
@@ -81,13 +81,13 @@ pub struct PathSample {
     /// The peer's measurement of the probe train that this end sent (`rudp` only). `None` until the
     /// peer has reported it.
     pub sent_train: Option<TrainResult>,
-    /// This end's measurement of the probe train that the peer sent (`rudp` only). `None` until
-    /// that train has ended, and if none arrived.
+    /// This end's measurement of the probe train that the peer sent (`rudp` only). `None` until the
+    /// train has ended, or if no train arrived.
     pub received_train: Option<TrainResult>,
 }
 
 impl PathSample {
-    /// Returns [`min_rtt`](Self::min_rtt), or the smoothed round-trip time if it is unknown.
+    /// Returns [`min_rtt`](Self::min_rtt), or [`rtt`](Self::rtt) if the minimum is unknown.
     #[must_use]
     pub fn least_rtt(&self) -> Option<Duration> {
         self.min_rtt.or(self.rtt)

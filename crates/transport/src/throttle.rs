@@ -26,8 +26,8 @@ impl Throttle {
         Self::default()
     }
 
-    /// Asks whether to log an event. Returns the number of events suppressed since the last
-    /// admitted one, or `None` if this event is suppressed too.
+    /// Decides whether to log an event. Returns the number of events suppressed since the last
+    /// admitted event, or `None` if this event is suppressed too.
     pub fn admit(&mut self, now: Instant) -> Option<u64> {
         if self
             .period_start

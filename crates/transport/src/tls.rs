@@ -110,8 +110,8 @@ impl Pinning {
         }
     }
 
-    /// Returns the ALPN name of the protocol. It differs for links without pins, so that a peer
-    /// that pins keys never shares a link with one that does not.
+    /// Returns the ALPN name of the protocol. Links without pinned keys have a different name, so
+    /// that a peer that pins keys rejects them.
     pub(crate) fn protocol(self) -> &'static str {
         match self {
             Self::Pinned => PROTOCOL,
@@ -141,7 +141,7 @@ pub(crate) struct Established {
 }
 
 /// Checks the ALPN name and the certificate of a completed handshake, and returns the negotiated
-/// parameters. `unnamed` is the transport that an ALPN name without a transport denotes.
+/// parameters. `unnamed` is the transport of an ALPN name that contains no transport.
 pub(crate) fn established(
     connection: &CommonState,
     pinning: Pinning,
@@ -250,7 +250,8 @@ pub(crate) fn explain(error: &rustls::Error) -> HandshakeError {
     }
 }
 
-/// Verifies either side's certificate: the key is pinned, and the peer signs the handshake with it.
+/// Verifies the peer's certificate on either side: the key must be accepted, and the peer must sign
+/// the handshake with it.
 #[derive(Debug)]
 struct Pins {
     accepted: Accepted,

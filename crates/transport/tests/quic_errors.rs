@@ -40,7 +40,7 @@ async fn nobody_there_and_nobody_answering_are_told_apart() {
     let me = identity();
     let security = Security::tls(Arc::clone(&me), [me.fingerprint()]);
 
-    // Bound, so that no other process takes the port. It never answers.
+    // Bind the port, so that no other process takes it. The socket never answers.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap().to_string();
     let error = quic.connect(&address, &security).await.unwrap_err();
@@ -242,7 +242,7 @@ async fn the_path_is_reported() {
     assert!(live.path.delivery_rate.is_some_and(|rate| rate > 0));
     assert!(live.path.wire_bytes_sent.unwrap() > 4 << 20);
     assert!(live.path.wire_bytes_received.is_some() && live.path.retransmits.is_some());
-    // The last figures survive the link.
+    // The last statistics remain readable after the link is dropped.
     drop((reader, writer, _keep, _keep_too));
     assert!(stats.snapshot().path.wire_bytes_sent >= live.path.wire_bytes_sent);
 }

@@ -89,7 +89,7 @@ async fn a_link_without_pins_works_and_no_pinned_peer_takes_part() {
     }
     carries(accepted, connected).await;
 
-    // The right key does not help, because the protocol has another name.
+    // The connection fails even with the right key, because the ALPN names differ.
     let me = identity();
     let pinned = Security::tls(Arc::clone(&me), [me.fingerprint()]);
     is_refused(&mut *listener, quic.connect(&address, &pinned)).await;

@@ -19,7 +19,7 @@ async fn rudp_conforms() {
     assert_eq!(report.checks.len(), 53);
 }
 
-/// Other controllers, and no probe.
+/// The suite passes with other rate controllers and without the probe train.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rudp_conforms_with_other_settings() {
     let mut options = conformance::ConformanceOptions::default();

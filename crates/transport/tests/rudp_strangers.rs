@@ -37,7 +37,7 @@ async fn endless_garbage_neither_grows_memory_nor_keeps_the_peer_out() {
     let before = parties::resident_bytes();
     flood(&address, 50_000).await;
     let grown = parties::resident_bytes().saturating_sub(before);
-    // 50,000 packets of 700 bytes would be 35 MB if they were kept.
+    // If the listener kept 50,000 packets of 700 bytes, the memory would grow by 35 MB.
     assert!(grown < 16 << 20, "grew by {grown}");
     parties.meet(&address, accepting).await;
 }

@@ -13,7 +13,7 @@ async fn tcp_conforms() {
         .await
         .unwrap_or_else(|error| panic!("{error}"));
     println!("{report}");
-    // 17 checks of each kind of link, and the two about pins.
+    // 17 checks of each of the three kinds of link, and two checks of pinned keys.
     assert_eq!(report.checks.len(), 53);
 }
 

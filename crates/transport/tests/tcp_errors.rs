@@ -88,7 +88,7 @@ async fn a_peer_that_hangs_up_or_says_nothing_is_reported() {
 
     let service = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = service.local_addr().unwrap().to_string();
-    // Not accepted: the kernel completes the connection and no process answers.
+    // The listener does not accept, so the kernel completes the connection and no process answers.
     let error = tcp.connect(&address, &security).await.unwrap_err();
     assert!(
         matches!(&error, TransportError::Handshake(HandshakeError::Timeout { address: named, .. }) if *named == address),
@@ -223,7 +223,7 @@ async fn linux_reports_the_path() {
         live.path.wire_bytes_sent.unwrap() - retransmitted,
         (1 << 20) + 22
     );
-    // The last figures survive the link.
+    // The last statistics remain readable after the link is dropped.
     drop((reader, writer, _reader, _writer));
     let after = stats.snapshot();
     assert_eq!(after.path.wire_bytes_sent, live.path.wire_bytes_sent);

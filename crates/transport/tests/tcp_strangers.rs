@@ -98,7 +98,8 @@ async fn endless_garbage_does_not_grow_memory() {
         let before = parties::resident_bytes();
         flood(&address, encrypted, 400).await;
         let grown = parties::resident_bytes().saturating_sub(before);
-        // 400 connections with up to 64 KiB each would be 25 MB if they were kept.
+        // If the listener kept 400 connections with up to 64 KiB each, the memory would grow by
+        // 25 MB.
         assert!(grown < 8 << 20, "grew by {grown}, encrypted: {encrypted}");
         parties.meet(&address, accepting).await;
     }

@@ -10,7 +10,7 @@ use transpute::{
 /// Number of bits of a distance.
 pub(crate) const DISTANCE_BITS: usize = 32;
 
-/// Number of bits of the running sum, which holds the sum of [`MAX_ROUNDS`] distances.
+/// Number of bits of the running sum. The sum of [`MAX_ROUNDS`] distances fits in.
 pub(crate) const SUM_BITS: usize = 48;
 
 /// Maximum number of rounds.
@@ -27,10 +27,10 @@ pub(crate) enum Opened {
     Batch,
 }
 
-/// Builds the circuit for this number of rounds.
+/// Builds the circuit that adds `rounds` distances to the running sum.
 ///
-/// The input values are the device's distances, then the server's running sum. The output is the
-/// running sum after each round, or only after the last one.
+/// Input value 0 is the device's distances, input value 1 the server's running sum. The output is
+/// the running sum after each round, or only after the last one, depending on `opened`.
 ///
 /// # Errors
 /// Returns [`CircuitError::TooManyWires`] if the circuit is too large.
@@ -52,8 +52,8 @@ pub(crate) fn circuit(rounds: usize, opened: Opened) -> Result<Circuit, CircuitE
                 b.output(sums);
             }
             Opened::Batch => {
-                // The distances are added first, because their sums are narrow. Their upper bits
-                // need no gates until carries reach them.
+                // The wide running sum is the last term. So the distances are added first, in
+                // narrow sums, which need fewer gates.
                 terms.push(sum);
                 b.output(Word::sum(&terms));
             }
@@ -61,7 +61,7 @@ pub(crate) fn circuit(rounds: usize, opened: Opened) -> Result<Circuit, CircuitE
     })
 }
 
-/// Returns distances as input bits.
+/// Converts distances to the device's input bits.
 pub(crate) fn distances_to_bits(distances: &[u32]) -> Bits {
     let mut bits = Bits::with_capacity(distances.len() * DISTANCE_BITS);
     for &distance in distances {
@@ -70,7 +70,7 @@ pub(crate) fn distances_to_bits(distances: &[u32]) -> Bits {
     bits
 }
 
-/// Returns a sum as input bits.
+/// Converts the running sum to the server's input bits.
 pub(crate) fn sum_to_bits(sum: u64) -> Bits {
     Bits::from_u128(sum.into(), SUM_BITS)
 }

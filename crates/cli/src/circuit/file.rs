@@ -1,4 +1,4 @@
-//! Circuit files, written completely or not at all.
+//! Writes circuit files. A file is replaced only by a complete new one.
 
 use std::{
     fs::{self, OpenOptions},
@@ -37,9 +37,10 @@ impl FileFormat {
     }
 }
 
-/// Writes a circuit to a file, or to standard output for `-`.
+/// Writes a circuit to the file `to`, or to standard output if `to` is `-`.
 ///
-/// The file is replaced at once when its content is complete, so a failure leaves the old file.
+/// An existing file is replaced only after the new content is complete. After a failure, the old
+/// file is unchanged.
 pub(crate) fn write(circuit: &Circuit, to: &str, format: FileFormat) -> Result<(), Failure> {
     let (format, options) = format.options();
     if to == "-" {
@@ -68,13 +69,13 @@ fn cannot_say(error: WriteError) -> Failure {
     Failure::usage("--to: the format cannot say what the circuit is").because(error)
 }
 
-/// Replaces a file by what `write` writes, once it is complete.
+/// Calls `write` with a temporary file, which replaces the file at `path` after `write` succeeds.
 fn replace(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<(), WriteError>,
 ) -> Result<(), WriteError> {
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        // Devices and pipes are written to instead of replaced. A directory fails here.
+        // `write` writes directly to a device or a pipe. For a directory, `open` fails.
         let mut file = OpenOptions::new().write(true).open(path)?;
         return write(&mut file);
     }
@@ -89,7 +90,7 @@ fn replace(
     Ok(())
 }
 
-/// Follows symbolic links, so that the target of a link is replaced and not the link.
+/// Resolves symbolic links, so that the file that a link points to is replaced, not the link.
 fn resolved(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -100,8 +101,8 @@ fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // Temporary files have stricter permissions than new files. This gives them those of a new
-        // file before the umask.
+        // By default, only the owner can read a temporary file. With mode 0666, the file gets the
+        // permissions of an ordinary new file, because the system applies the umask.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     builder.tempfile_in(folder)

@@ -38,7 +38,7 @@ pub(crate) fn generate(args: &Args) -> Result<(), Failure> {
             }
             file::write(&circuit, &args.output, args.to.unwrap_or_default())
         }
-        // Without a name, the parser requires --list.
+        // The command-line parser requires NAME or --list, so --list was given.
         None => {
             warn_unused("--to", args.to.is_some(), "a command with NAME");
             warn_unused("--force", args.force, "a command with NAME");

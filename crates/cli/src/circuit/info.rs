@@ -26,20 +26,21 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Info {
     name: String,
-    /// Format of the file; `built-in` for a built-in circuit, `Garble` for a source file.
+    /// The format of the circuit file, `built-in` for a built-in circuit, or `Garble` for a source
+    /// file in the language Garble.
     format: &'static str,
     inputs: Vec<u32>,
     outputs: Vec<u32>,
     wires: u32,
     gates: Gates,
-    /// AND gates on the longest path.
+    /// The largest number of AND gates on a path from an input to an output.
     and_depth: u32,
     program: Compiled,
-    /// Bytes of garbled tables under each scheme.
+    /// Size of the garbled tables of one evaluation with each scheme, in bytes.
     table_bytes: Vec<Tables>,
 }
 
-/// Number of gates of the source circuit, by kind.
+/// Number of gates of each kind in the circuit, before it is compiled.
 #[derive(Serialize)]
 struct Gates {
     total: usize,
@@ -50,7 +51,7 @@ struct Gates {
     constant: usize,
 }
 
-/// Number of gates of the compiled circuit.
+/// Figures of the compiled circuit: its gates, label slots, batches of gates, and digest.
 #[derive(Serialize)]
 struct Compiled {
     and: u64,
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn depth_counts_and_gates_towards_outputs() {
-        // Wire 4 is deep but reaches no output.
+        // The path to wire 4 has 2 AND gates, but no path leads from wire 4 to an output.
         let circuit = Circuit::parse(
             b"4 6\n2 1 1\n1 1\n2 1 0 1 2 AND\n2 1 2 1 3 AND\n1 1 2 4 INV\n2 1 2 4 5 XOR\n",
         )

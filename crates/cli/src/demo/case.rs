@@ -1,4 +1,4 @@
-//! The computation of the demo.
+//! The test case of the demo: a circuit's inputs and the outputs that are expected for them.
 
 use std::num::NonZeroU64;
 
@@ -11,14 +11,14 @@ const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 const PLAINTEXT: &str = "00112233445566778899aabbccddeeff";
 const CIPHERTEXT: &str = "69c4e0d86a7b0430d8cdb78070b4c55a";
 
-/// The circuit of the test vector.
+/// The name of the built-in circuit to which the test vector applies.
 pub(super) const AES: &str = "aes128";
 
 /// The inputs of the demo and the expected outputs, in hexadecimal digits.
 pub(super) struct Case {
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<String>,
-    /// Where the expected outputs come from, as text.
+    /// The origin of the expected outputs, as text for the report of the demo.
     pub(super) authority: &'static str,
 }
 
@@ -32,7 +32,7 @@ impl Case {
             });
         }
         let circuit = source::load("--circuit", circuit)?.circuit;
-        // Multiples of the golden ratio give bits without a simple pattern.
+        // The inputs are arbitrary: the top bits of multiples of the golden ratio (times 2^32).
         let bit = |index: u32| index.wrapping_mul(0x9e37_79b9) >> 31 == 1;
         let value = |(&width, number): (&u32, u32)| -> Bits {
             (0..width)
@@ -55,7 +55,7 @@ impl Case {
         })
     }
 
-    /// Returns whether the party's report has the expected outputs in all evaluations.
+    /// Returns whether `report` contains `batch` evaluations, all with the expected outputs.
     pub(super) fn is_answered_by(&self, report: &RunReport, batch: NonZeroU64) -> bool {
         let is_right =
             |outputs: &Vec<OutputValue>| (outputs.iter().map(|value| &value.hex)).eq(&self.outputs);

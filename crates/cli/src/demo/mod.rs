@@ -1,4 +1,4 @@
-//! `transpute demo`: both parties on this machine, as two processes over loopback.
+//! `transpute demo`: runs both parties as two processes of this machine, connected over loopback.
 
 mod case;
 
@@ -34,7 +34,8 @@ use crate::{
 /// Maximum duration of the demo.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Maximum number of bytes that a child process may print.
+/// Maximum number of bytes that are read from a child process's standard output, and from its
+/// standard error while it starts.
 const MAX_PRINTED: u64 = 16 << 20;
 
 #[derive(clap::Args)]
@@ -68,13 +69,13 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The JSON report of the demo.
+/// The result of the demo, and the JSON object that `--json` prints.
 #[derive(Serialize)]
 struct Demo {
     ok: bool,
-    /// Input values in hexadecimal digits.
+    /// All input values of the circuit, in hexadecimal digits.
     inputs: Vec<String>,
-    /// Outputs of one evaluation in hexadecimal digits, separated by blanks.
+    /// Expected output values of each evaluation, in hexadecimal digits, separated by blanks.
     expected: String,
     computed: String,
     #[serde(skip)]
@@ -83,7 +84,8 @@ struct Demo {
     evaluator: RunReport,
 }
 
-/// Runs the demo. `verbosity` is the number of `-v` flags, which both parties get.
+/// Runs the demo and prints its result. `verbosity` is the number of `-v` flags, which are passed
+/// on to both child processes.
 pub(crate) fn demo(args: &Args, verbosity: u8) -> Result<(), Failure> {
     let demo = crate::block_on(unless_interrupted(async {
         (timeout(DEADLINE, run(args, verbosity)).await).unwrap_or_else(|_| {
@@ -105,7 +107,7 @@ pub(crate) fn demo(args: &Args, verbosity: u8) -> Result<(), Failure> {
     }
 }
 
-/// Starts both parties and waits for them. Dropping the future kills them.
+/// Starts both child processes and waits until they exit. Dropping the future kills them.
 async fn run(args: &Args, verbosity: u8) -> Result<Demo, Failure> {
     let case = Case::new(&args.circuit)?;
     let cannot = |error| Failure::other("cannot prepare the demo").because(error);
@@ -127,7 +129,7 @@ async fn run(args: &Args, verbosity: u8) -> Result<Demo, Failure> {
     // By default, input value 0 belongs to the garbler and all others to the evaluator.
     let (garblers, evaluators) = inputs.split_at(inputs.len().min(1));
 
-    // The garbler listens, so that its first tables travel with the end of the handshake.
+    // The garbler listens. So it can send its first tables together with the end of the handshake.
     let party = |role, key, peer: &str, part: &dyn Fn(&mut Command)| {
         Party::start(args, verbosity, role, &folder.path().join(key), peer, part)
     };
@@ -170,7 +172,7 @@ struct Party {
     role: &'static str,
     child: Child,
     stderr: BufReader<ChildStderr>,
-    /// The log of the party is printed.
+    /// Whether the child's standard error is printed, because it contains log messages.
     is_logging: bool,
 }
 
@@ -215,7 +217,7 @@ impl Party {
         })
     }
 
-    /// Waits until the party listens, and returns its address.
+    /// Waits until the child process listens, and returns the address on which it listens.
     async fn listening_on(&mut self) -> Result<String, Failure> {
         let mut printed = String::new();
         loop {
@@ -230,12 +232,12 @@ impl Party {
         }
     }
 
-    /// Reads a line from standard error, and prints it if it is logged. Returns an empty string at
-    /// the end.
+    /// Reads a line from the child's standard error. Prints the line if logging is on. Returns an
+    /// empty string at the end of the stream.
     async fn line(&mut self) -> String {
         let mut bytes = Vec::new();
         let mut stderr = (&mut self.stderr).take(MAX_PRINTED);
-        // A line that cannot be read is treated as empty.
+        // A read error is treated like the end of the stream.
         let _ = stderr.read_until(b'\n', &mut bytes).await;
         let line = String::from_utf8_lossy(&bytes).into_owned();
         if self.is_logging && !line.is_empty() {
@@ -244,7 +246,7 @@ impl Party {
         line
     }
 
-    /// Waits for the end of the party and reads its report.
+    /// Waits until the child process exits, and parses the report that it printed.
     async fn finish(mut self) -> Result<RunReport, Failure> {
         let stdout = self.child.stdout.take();
         let (told, complaints) = tokio::join!(
@@ -273,7 +275,8 @@ impl Party {
         })
     }
 
-    /// Returns the failure of a party that has ended, with its output and exit code.
+    /// Waits until the child process exits. Returns a failure of the kind that its exit code
+    /// states, with the last line of `printed` as its message.
     async fn failed(&mut self, printed: &str) -> Failure {
         let role = self.role;
         let code = self
@@ -299,7 +302,7 @@ impl Party {
     }
 }
 
-/// Reads to the end. An error of reading ends the text early.
+/// Reads text until the end of the stream, a read error, or [`MAX_PRINTED`] bytes.
 async fn read_all(reader: impl AsyncRead + Unpin) -> String {
     let mut bytes = Vec::new();
     let _ = reader.take(MAX_PRINTED).read_to_end(&mut bytes).await;
@@ -390,7 +393,7 @@ impl Demo {
     }
 }
 
-/// Replaces the middle of a long number by an ellipsis.
+/// Replaces the middle of more than 70 digits by "...".
 fn shortened(digits: &str) -> String {
     match (
         digits.get(..30),

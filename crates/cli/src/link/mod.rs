@@ -122,12 +122,12 @@ fn transport(text: &str, work: Option<Workload>) -> Result<Arc<dyn Transport>, T
     registry().get(text)
 }
 
-/// Returns the failure of an error while the link was being established.
+/// Converts an error of establishing the link to a failure of the command.
 fn before_link(error: TransportError) -> Failure {
     Error::from(error).into()
 }
 
-/// Returns the failure of an error on an established link.
+/// Converts an error on an established link to a failure of the command.
 fn on_link(error: TransportError) -> Failure {
     Error::from(SessionError::Link(Box::new(error))).into()
 }

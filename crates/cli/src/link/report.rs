@@ -34,13 +34,13 @@ pub(super) struct Report {
     /// Time to connect at the side that prints this report.
     pub(super) connect_seconds: f64,
     pub(super) handshake_seconds: f64,
-    /// Time from the start of connecting until the receiver has the last byte. `clock` says how it
-    /// was measured.
+    /// Time in seconds from the start of connecting until the receiver has the last byte. `clock`
+    /// names the clock that measured it.
     pub(super) seconds_from_start: Option<f64>,
-    /// Time from the established link until the receiver has the last byte. `clock` says how it was
-    /// measured.
+    /// Time in seconds from the established link until the receiver has the last byte. `clock`
+    /// names the clock that measured it.
     pub(super) seconds_from_established: Option<f64>,
-    /// The clock of these two times.
+    /// The clock that measured `seconds_from_start` and `seconds_from_established`.
     pub(super) clock: ClockUsed,
     /// Payload divided by `seconds_from_established`.
     pub(super) goodput_bits_per_second: Option<f64>,
@@ -104,7 +104,7 @@ impl RoundTrips {
     }
 }
 
-/// The times that are computed from the figures of both sides.
+/// The times in seconds that are computed from the measurements of both sides.
 struct Timing {
     from_start: Option<f64>,
     from_established: Option<f64>,
@@ -118,7 +118,7 @@ impl Timing {
             Task::Up | Task::PingPong => (client, server),
             Task::Down => (server, client),
         };
-        // The result is `None` if the clock was set back in between.
+        // The result is `None` if the clock was set back between the two times.
         let between = |from: u64, to: u64| Some(to.checked_sub(from)? as f64 / 1e9);
         if client.clock.is_shared_with(&server.clock) {
             let last = receiver.last_byte_ns;

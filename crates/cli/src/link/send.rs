@@ -158,7 +158,7 @@ impl Client<'_> {
         let mut round_trips = None;
         if task == Task::Up {
             let sent = transfer::send(&mut writer, amount, seed).await;
-            // A server that refuses sends the reason before it closes.
+            // A server that rejects the request sends the reason before it closes the link.
             if let Err(failure) = sent {
                 return Err(match patiently(wire::get::<Reply>(&mut reader)).await {
                     Ok(Reply::Refused(reason)) => refused(&reason),

@@ -34,8 +34,8 @@ pub(crate) struct Args {
     once: bool,
 }
 
-/// Maximum number of concurrent transfers. Further clients wait. Each takes well under 1 MiB in
-/// addition to its link.
+/// Maximum number of concurrent transfers. Further clients wait. Each transfer uses less than 1 MiB
+/// of memory in addition to its link.
 const MAX_AT_ONCE: usize = 16;
 
 pub(crate) fn serve(args: Args) -> Result<(), Failure> {
@@ -212,7 +212,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Returns the reason why a request is not served. None if it is valid.
+/// Returns the reason why a request is rejected. `None` if the request is valid.
 fn objection(request: &Request) -> Option<String> {
     let max = match request.task {
         Task::Up | Task::Down => MAX_BYTES,

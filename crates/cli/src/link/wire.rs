@@ -1,7 +1,7 @@
 //! The messages by which the two sides control a transfer.
 //!
-//! A message is its length (4 bytes, little-endian) and as many bytes of JSON. The connecting side
-//! begins:
+//! A message is the length of its JSON text (4 bytes, little-endian), and then the JSON text. The
+//! connecting side sends first:
 //!
 //! | task | connecting side | listening side |
 //! | --- | --- | --- |
@@ -47,15 +47,16 @@ pub(super) struct Request {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Reply {
-    /// The listening side does not serve the request, for this reason.
+    /// The listening side rejects the request. The text is the reason.
     Refused(String),
     /// The transfer begins.
     Ready,
-    /// The transfer has ended for this side. The message has its figures.
+    /// The transfer has ended for the side that sends this message. The message contains the
+    /// measurements of that side.
     Done(Box<Side>),
 }
 
-/// The figures of one side about a transfer.
+/// The measurements of a transfer by one side.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Side {
     pub(super) clock: Clock,
@@ -64,7 +65,7 @@ pub(super) struct Side {
     pub(super) established_ns: u64,
     pub(super) first_byte_ns: Option<u64>,
     pub(super) last_byte_ns: Option<u64>,
-    /// Time at which the other side's message arrived that it has received the last byte.
+    /// Time at which the other side's receipt arrived, which reports that it has the last byte.
     pub(super) receipt_ns: Option<u64>,
     /// The problem of the received data, such as a wrong byte. `None` if the data are correct.
     pub(super) problem: Option<String>,

@@ -1,4 +1,4 @@
-//! `transpute probe`: measures the path to a peer and shows the choice on it.
+//! `transpute probe`: measures the path to a peer and shows which transports would be chosen.
 
 mod respond;
 
@@ -69,11 +69,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The JSON output.
+/// The JSON object that `transpute probe --json` prints.
 #[derive(Serialize)]
 struct Answer {
     address: String,
-    /// Duration of the measurement.
+    /// Duration of the measurement, in milliseconds.
     probe_ms: f64,
     #[serde(flatten)]
     explanation: Explanation,
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             probe(args, address)
         }
         (None, Some(address)) => respond::respond(args, address),
-        // The parser requires one of them.
+        // Unreachable: the command-line parser requires an address or --listen.
         (None, None) => Err(Failure::usage("an address or --listen is needed")),
     }
 }

@@ -1,4 +1,4 @@
-//! The listening side of a measurement.
+//! `transpute probe --listen`: lets peers measure the path to this party.
 
 use transpute::{
     Error,
@@ -12,7 +12,9 @@ use transpute::{
 use super::Args;
 use crate::{failure::Failure, interrupt::unless_interrupted, output};
 
-/// Accepts peers that measure the path. The listener limits their number and the time of each.
+/// Listens on `address`, and prints a line for each peer that measures the path. With `--once`,
+/// returns after the first peer. The listener limits the number of concurrent peers and the time
+/// of each.
 pub(super) fn respond(args: &Args, address: &str) -> Result<(), Failure> {
     let security = args.protection.security()?;
     let offer = (args.offer.clone()).unwrap_or_else(|| Offer::of_registry(&registry()));

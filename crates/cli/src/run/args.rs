@@ -1,4 +1,4 @@
-//! The options of `transpute run`, and the checks that need no files.
+//! The options of `transpute run`, and the checks of options that read no files.
 
 use std::{
     num::{NonZeroU64, NonZeroUsize},
@@ -85,7 +85,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Returns the settings of the protocol.
+    /// Returns the protocol settings of a run with `batch` evaluations.
     pub(super) fn config(&self, batch: u64) -> Config {
         Config {
             ot: self.ot,
@@ -100,12 +100,12 @@ impl Args {
         self.pipeline.map_or(1, NonZeroUsize::get)
     }
 
-    /// Rejects options that contradict each other, before anything is read. Warns about options
-    /// without effect, unless `--quiet` is given.
+    /// Returns an error if options contradict each other. Reads no files. Prints warnings about
+    /// options without effect, unless `--quiet` is given.
     pub(super) fn check(&self) -> Result<(), Failure> {
         self.terms.check()?;
         if self.connect.is_some() && self.terms.offer.is_some() {
-            // A warning is not enough: the peer could choose what --offer excludes.
+            // With only a warning, the transport of the run could be one that --offer excludes.
             return Err(Failure::usage(
                 "--offer contradicts --connect: only the party that listens restricts the transports",
             ));
@@ -116,7 +116,7 @@ impl Args {
         Ok(())
     }
 
-    /// Warns about options without effect.
+    /// Prints warnings about options without effect.
     fn warn(&self) {
         let chooses = match (&self.connect, &self.terms.transport) {
             (Some(_), TransportChoice::Auto) => None,

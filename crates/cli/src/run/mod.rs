@@ -30,7 +30,7 @@ use crate::{
 };
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
-    // The cheapest checks are first, so that typing errors are reported before a peer is involved.
+    // All options and inputs are checked before the connection is opened, cheapest checks first.
     args.check()?;
     let mut party = (args.terms.party()?)
         .patience(args.patience)
@@ -70,10 +70,11 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     })
 }
 
-/// The source of the inputs.
+/// The source of the inputs of a run.
 enum Given {
-    /// The same inputs for a number of evaluations.
+    /// The same input bits for every evaluation, and the number of evaluations.
     Same(Bits, u64),
+    /// The file of `--batch-file`, with the inputs of each evaluation.
     File(BatchFile),
 }
 
@@ -106,7 +107,8 @@ fn batch_failure(error: BatchError) -> Failure {
     Failure::new(FailureKind::File, error.to_string()).because(error)
 }
 
-/// Connects or listens, and runs the computation. Records when both parties were connected.
+/// Connects to the peer or listens for it, and runs the computation. Sets `connected` to the time
+/// at which the session starts, after the connection is established.
 async fn meet(
     args: &Args,
     party: Party,
@@ -117,9 +119,10 @@ async fn meet(
     let (tell, started) = oneshot::channel();
     let told = connected.clone();
     let party = party.on_progress(move |progress| {
-        // Called once, immediately before the session starts: the zero of its times.
+        // This is called once, immediately before the session starts. The session measures its
+        // times from here.
         let _ = connected.set(SystemTime::now());
-        // Without a progress bar, the receiver is dropped.
+        // Sending fails if no progress is shown, because the receiver was dropped.
         let _ = tell.send(progress);
     });
     let failed = |error| Failure::of_run(error, &args.terms.circuit);

@@ -1,5 +1,5 @@
-//! The path in the report of `transpute run --repeat`, as measured when the transport was chosen
-//! and as measured last.
+//! The path in the report of `transpute run --repeat`: its properties when the transport was
+//! chosen, and at the last measurement.
 
 use serde::Serialize;
 use transpute::{
@@ -12,23 +12,24 @@ use crate::output::milliseconds;
 /// The path of a connection, in JSON.
 #[derive(Serialize)]
 pub(super) struct Path {
-    /// The path for which the transport was chosen. A figure that was unknown at that time is taken
-    /// from the first later measurement.
+    /// The measurement by which the transport was chosen. A property that was unknown at that time
+    /// is taken from the first later measurement that has it.
     chosen_by: Measured,
     /// The last measurement.
     now: Measured,
     is_worse: bool,
-    /// The transport that would be chosen now. None unless the path is worse and the choice
-    /// differs.
+    /// The transport that would be chosen now. `None` unless the path has become worse and this
+    /// transport is not the one in use.
     better_transport: Option<String>,
-    /// Predicted time of another run on the path as it is now. None on the side that did not choose
-    /// the transport.
+    /// Predicted time of another run on this connection, for the properties in `now`. `None` for
+    /// the party that did not choose the transport.
     pub(super) predicted_run_ms: Option<f64>,
-    /// A message for the user. None unless the path is worse.
+    /// A warning for the user that the path has become worse. `None` if it has not.
     pub(super) warning: Option<String>,
 }
 
-/// A measurement of the path. Rate and loss are those of the direction in which this party sends.
+/// Measured properties of the path. `None` means unknown. Rate and loss are those of the direction
+/// from this party to its peer.
 #[derive(Serialize)]
 struct Measured {
     rtt_ms: Option<f64>,

@@ -1,4 +1,4 @@
-//! Prints the phases that a party reaches while it computes.
+//! `transpute run --tell-phases`: prints the time at which the session reaches each milestone.
 
 use std::{
     convert::Infallible,
@@ -15,12 +15,14 @@ use transpute::{Milestone, Progress};
 
 use crate::output;
 
-/// The interval between checks whether a phase was reached.
+/// The interval between checks whether the session has reached further milestones.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Writes a line to standard error for each milestone of a session until dropped: `phase`, its
-/// name, and its time in nanoseconds since 1970. `started` receives the counters of the session,
-/// after `connected` has its start.
+/// Writes a line to standard error for the start of the session and for each milestone: `phase`,
+/// the name, and the time in nanoseconds since 1970. Never returns, so the caller drops it.
+///
+/// `started` receives the counters of the session. The sender sets `connected` to the start time of
+/// the session before it sends them.
 pub(super) async fn tell(
     started: oneshot::Receiver<Progress>,
     connected: Arc<OnceLock<SystemTime>>,

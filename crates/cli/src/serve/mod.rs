@@ -55,7 +55,7 @@ async fn until_stopped(
         let listening = party.listen(&args.listen).await?;
         let server = listening.serve(reporter, args.limits())?;
         let (begun, memory) = (Instant::now(), server.memory());
-        // Setting cannot fail, because no other code sets the value.
+        // `set` fails only on a second call, and this is the only call.
         let _ = stopper.set(server.stopper());
         if !args.quiet {
             output::note(format!("listening on {}", server.local_address()));
@@ -76,8 +76,8 @@ async fn until_stopped(
     });
     loop {
         tokio::select! {
-            // The signals are polled first. So their handlers are installed before the server
-            // prints that it listens.
+            // `biased` polls `interrupted` first. So the signal handlers are installed before the
+            // server prints "listening on".
             biased;
             code = interrupted() => match stopper.get().filter(|stopper| !stopper.is_stopped()) {
                 Some(stopper) => {
@@ -96,17 +96,19 @@ async fn until_stopped(
     }
 }
 
-/// Gives every run the same inputs, and prints the events of the server.
+/// The service of `transpute serve`: it gives every run the same inputs and prints server events.
 struct Reporter {
     inputs: Bits,
     is_json: bool,
     is_quiet: bool,
     stopper: Arc<OnceLock<Stopper>>,
-    /// The first error of writing to standard output or standard error. It stops the server.
+    /// The first error when writing to standard output or standard error. Such an error stops the
+    /// server.
     failure: Arc<Mutex<Option<Failure>>>,
-    /// Limits the number of lines about rejected peers. The next field limits the lines about
-    /// declined runs. Without limits, a peer could cause lines at any rate.
+    /// Limits the rate of printed lines about rejected peers, because peers determine how many are
+    /// rejected.
     rejected: Mutex<Throttle>,
+    /// Limits the rate of printed lines about declined runs.
     declined: Mutex<Throttle>,
 }
 
@@ -117,7 +119,7 @@ impl Service for Reporter {
 
     fn on_event(&self, event: ServerEvent<'_>) {
         if let Err(failure) = self.print(event) {
-            // The output is closed, so further results would be lost.
+            // The results of further runs could not be printed, so the server stops.
             let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
             first.get_or_insert(failure);
             if let Some(stopper) = self.stopper.get() {
@@ -181,8 +183,8 @@ impl Reporter {
     }
 }
 
-/// Decides whether a line is printed. Returns a note about suppressed lines to append to the line,
-/// or `None` to suppress this line too.
+/// Decides whether a line may be printed now. Returns `None` if not. Otherwise returns a text to
+/// append to the line: the number of lines suppressed since the last printed one, or nothing.
 fn throttled(throttle: &Mutex<Throttle>, now: Instant) -> Option<String> {
     let mut throttle = throttle.lock().unwrap_or_else(PoisonError::into_inner);
     throttle.admit(now).map(|hidden| match hidden {
@@ -191,11 +193,12 @@ fn throttled(throttle: &Mutex<Throttle>, now: Instant) -> Option<String> {
     })
 }
 
-/// Raises the limit of open files as far as the system allows. Warns if that is not enough.
+/// Raises the limit of open files to the maximum that the system allows. Warns if the maximum is
+/// less than `--max-connections` needs.
 #[cfg(unix)]
 fn raise_file_limit(args: &Args) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    /// Number of open files of the process in addition to one per connection.
+    /// Number of file descriptors reserved for purposes other than connections of peers.
     const OTHERS: u64 = 64;
     let mut limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

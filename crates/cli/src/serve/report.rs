@@ -1,4 +1,4 @@
-//! The output of `transpute serve`: a line per run and peer, and a summary.
+//! The output of `transpute serve`: a line for each run, and a summary at the end.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use transpute::{
 
 use crate::output::{OutputValue, grouped, milliseconds};
 
-/// The JSON object of a run.
+/// The JSON object that `transpute serve --json` prints at the end of each run.
 #[derive(Serialize)]
 pub(super) struct RunLine {
     event: &'static str,
@@ -18,20 +18,21 @@ pub(super) struct RunLine {
     peer: String,
     address: String,
     transport: &'static str,
-    /// The number of the connection. `run` is the number of the run on this connection.
+    /// The number of the connection on this server.
     connection: u64,
+    /// The number of the run on its connection.
     run: u32,
     batch: u64,
-    /// The error of a failed run.
+    /// The error message if the run failed.
     error: Option<String>,
-    /// Time from the call to the last output, or to the end of the run if this party learns no
-    /// output.
+    /// Time from the start of the run to the last output, in milliseconds. If the server learns no
+    /// output, the time ends with the run.
     elapsed_ms: Option<f64>,
     bytes_sent: Option<u64>,
     bytes_received: Option<u64>,
     ot: Option<String>,
     scheme: Option<String>,
-    /// Outputs of each evaluation. Empty for a party that learns none.
+    /// The output values of each evaluation. Empty if the server learns no output.
     evaluations: Vec<Vec<OutputValue>>,
 }
 
@@ -76,7 +77,7 @@ impl RunLine {
     }
 }
 
-/// The JSON object at the end of serving.
+/// The JSON object that `transpute serve --json` prints before it exits.
 #[derive(Serialize)]
 pub(super) struct End {
     event: &'static str,
@@ -89,14 +90,15 @@ pub(super) struct End {
     evaluations: u64,
     failed: u64,
     declined: u64,
-    /// Upper bound of the memory for all connections and runs within the limits, in bytes. The next
-    /// fields have the bounds for one connection and one run.
+    /// Upper bound of the memory for as many connections and runs as the limits allow.
     memory_limit_bytes: u64,
+    /// Upper bound of the memory for one connection, without its runs.
     memory_per_connection_bytes: u64,
+    /// Upper bound of the memory for one run.
     memory_per_run_bytes: u64,
-    /// Largest number of allocated heap bytes, without allocations of C libraries.
+    /// Largest number of heap bytes allocated at the same time, without allocations of C libraries.
     peak_heap_bytes: u64,
-    /// Peak of the resident memory of the process, in bytes. None on systems other than Linux.
+    /// Peak of the resident memory of the process. `None` on systems other than Linux.
     peak_resident_bytes: Option<u64>,
 }
 
@@ -142,7 +144,7 @@ impl End {
     }
 }
 
-/// Returns the peak of resident memory as Linux counts it.
+/// Returns the peak of this process's resident memory in bytes. `None` on systems other than Linux.
 fn peak_resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = (status.lines()).find_map(|line| line.strip_prefix("VmHWM:"))?;

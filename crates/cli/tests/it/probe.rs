@@ -99,7 +99,8 @@ fn a_responder_is_probed_and_ends_on_a_signal() {
     assert!(choice["excluded"].to_string().contains("does not offer it"));
     responder.finish().expect(0);
 
-    // The responder does not compute.
+    // The responder serves only probes. A party that connects to compute fails, and the responder
+    // prints its address.
     let (mut responder, address) = start(&[]);
     let [_, evaluator] = aes();
     let failed = evaluator.connect(&address).finish();

@@ -141,7 +141,7 @@ fn a_transport_named_on_one_side_is_used_or_both_say_why_not() {
         "this side uses the transport udp and the peer auto (tcp, tcp-striped, quic, rudp): give the same --transport",
     );
     let told = "this side uses the transport auto (tcp, tcp-striped, quic, rudp) and the peer udp";
-    // The refusal over reliable UDP is printed before.
+    // Skip the other lines that the garbler prints, until it reports the refused peer.
     while !listening.line("").contains(told) {}
     let rudp = evaluator.and(["--transport", "rudp"]);
     let evaluator = rudp.connect(&address).finish().expect(0);

@@ -181,7 +181,7 @@ pub(super) async fn works(a: Link, b: Link) -> Result<(), String> {
     let party = async |reader: &mut _, writer: &mut _| {
         let (mut out, mut inward) = (Pattern::new(9), Pattern::new(9));
         let (mut sizes, mut rooms) = (Sizes::new(1), Sizes::new(2));
-        // Concurrently, because a link need not buffer the data.
+        // Write and read concurrently, because a link need not buffer the data.
         tokio::try_join!(
             send(writer, &mut out, LENGTH, 100, &mut sizes),
             receive(reader, &mut inward, LENGTH, &mut rooms)
@@ -207,7 +207,8 @@ pub(super) async fn expect_end(reader: &mut LinkReader) -> Result<(), String> {
 
 const LARGEST_READ: usize = 256 * 1024;
 
-/// The idle limit of a transfer. [`ConformanceOptions::check_timeout`] limits the whole check.
+/// The `idle_limit` of a transfer: none, because [`ConformanceOptions::check_timeout`] limits the
+/// whole check.
 const NO_LIMIT: Duration = Duration::MAX;
 
 /// Maximum time until a link must report a vanished peer.

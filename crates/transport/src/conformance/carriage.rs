@@ -234,7 +234,7 @@ pub(super) async fn many_links(bench: &Bench<'_>) -> Result<(), String> {
         bench.receive_all(&mut reader, id, length).await?;
         finish(&mut writer).await
     };
-    // No link starts before all are open.
+    // No link starts its transfer before all links are open.
     let accept_all = async {
         let mut links = Vec::with_capacity(count);
         while links.len() < count {

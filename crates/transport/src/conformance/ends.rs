@@ -25,9 +25,10 @@ enum Finish {
     Late,
 }
 
-/// Data before a shutdown arrives even if its sender has left before the peer read it. The sender
-/// may leave without having read anything. Of two parties that have both shut down, either may
-/// leave first. A peer that has written nothing may shut down before or after.
+/// Data that was written before a shutdown arrives, even if its sender drops the link before the
+/// peer reads the data. The sender may drop the link without having read anything. After both
+/// parties have shut down, either may drop the link first. A peer that has written nothing may shut
+/// down before or after the sender drops the link.
 pub(super) async fn graceful_close(bench: &Bench<'_>) -> Result<(), String> {
     /// Time in which a link fills up.
     const SETTLE_TIME: Duration = Duration::from_millis(100);
@@ -219,7 +220,7 @@ pub(super) async fn peer_killed(bench: &Bench<'_>) -> Result<(), String> {
     });
     let mut pattern = Pattern::new(1);
     let survive = async {
-        // More than the detection needs, but bounded.
+        // The limit exceeds the number of bytes that can be sent before the failure is detected.
         let enough = bench.options.payload.saturating_mul(64);
         let run = async {
             let mut sizes = Sizes::new(2);

@@ -19,11 +19,11 @@
 //! * memory is bounded, and a stalled peer delays no other: `back-pressure`, `peer-stalled`
 //! * each direction ends by itself, and not before everything has arrived: `half-close`,
 //!   `dropped-half`, `graceful-close`
-//! * an unexpected end is reported, and not taken for a complete stream: `peer-drop`, `peer-killed`
+//! * an unexpected end of a stream is reported as an error: `peer-drop`, `peer-killed`
 //! * many links of one listener do not mix: `many-links`, `cancelled-accepts`, `closed-listener`
 //! * only the right peer gets a link: `link-info`, `wrong-pin-seen-by-connector`,
 //!   `wrong-pin-seen-by-listener`, `security-mismatch`, `garbage`
-//! * the counters are right, and reading them holds nothing open: `statistics`
+//! * the statistics are right, and a handle on them does not keep a link open: `statistics`
 
 mod bench;
 mod carriage;
@@ -146,8 +146,8 @@ pub struct ConformanceError {
 
 /// Runs every applicable check. Continues after a failed check.
 ///
-/// It needs a Tokio runtime with I/O and time enabled, and about 100 MB of memory for a transport
-/// that buffers too much.
+/// This function needs a Tokio runtime with I/O and time enabled. A transport that buffers too much
+/// can use about 100 MB of memory.
 ///
 /// # Errors
 /// Returns [`ConformanceError`] with the full report if any check failed.

@@ -25,8 +25,8 @@ pub struct Mismatch {
     pub found: u8,
 }
 
-/// An odd number, so that words repeat only after 2^64 of them. It is 2^64 divided by the golden
-/// ratio, the increment of SplitMix64.
+/// The difference between consecutive words: 2^64 divided by the golden ratio, the increment of
+/// SplitMix64. It is odd, so the sequence of words has a period of 2^64.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Pattern {
@@ -55,7 +55,7 @@ impl Pattern {
         self.fill_slowly(tail);
     }
 
-    /// Compares received bytes with the next ones of the stream.
+    /// Compares received bytes with the next bytes of the stream.
     ///
     /// # Errors
     /// Returns [`Mismatch`] with the first byte that differs. The position of the pattern is then

@@ -48,7 +48,7 @@ pub enum TransferError {
     Truncated {
         /// Number of bytes that were read before.
         position: u64,
-        /// Number of bytes that were expected after them.
+        /// Number of bytes that were expected after `position`.
         missing: u64,
     },
     /// A received byte is wrong.

@@ -229,7 +229,7 @@ async fn first_byte(link: Link) -> Result<(), TransportError> {
         writer.write_all(&[0; 1000]).await?;
         writer.flush().await
     };
-    // Ignore the result of the write: a refusal may arrive before or after it.
+    // Ignore the result of the write: the peer's rejection may arrive before or after the write.
     let _ = written.await;
     match reader.read(&mut [0; 1]).await {
         Ok(0) => Err(TransportError::Stream(StreamError::Closed)),

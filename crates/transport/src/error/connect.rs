@@ -21,7 +21,7 @@ pub enum ConnectError {
     /// The name was not resolved, or the peer did not answer, within the time limit.
     #[error("timed out after {after:?} waiting for {waiting_for} ({address})")]
     Timeout {
-        /// The event for which this side has waited, as a phrase for the message.
+        /// The event for which this side has waited, as a phrase for the error message.
         waiting_for: &'static str,
         /// The peer's address.
         address: String,

@@ -13,7 +13,7 @@ pub enum HandshakeError {
     /// A step of the handshake did not complete within the time limit.
     #[error("timed out after {after:?} waiting for {waiting_for} ({address})")]
     Timeout {
-        /// The step, as a phrase for the message.
+        /// The step that did not complete, as a phrase for the error message.
         waiting_for: &'static str,
         /// The peer's address.
         address: String,
@@ -33,7 +33,7 @@ pub enum HandshakeError {
         /// The fingerprint of the peer's key.
         found: Fingerprint,
     },
-    /// The peer rejected this side's key, because it has another fingerprint pinned.
+    /// The peer rejected this side's key, because the peer has not pinned its fingerprint.
     #[error("the peer refused our identity ({alert}); it must be given our fingerprint")]
     PeerRefusedUs {
         /// The TLS alert that the peer sent.
@@ -63,7 +63,7 @@ pub enum HandshakeError {
     /// The peer is another program, or another version of this one.
     #[error("the peer does not speak {}: {evidence}", crate::PROTOCOL)]
     NotTranspute {
-        /// A phrase that describes what the peer sent and the protocol does not allow.
+        /// A phrase that describes the peer's data that violates the protocol.
         evidence: String,
     },
     /// The TLS layer failed in another way, for example on a record that fails authentication.

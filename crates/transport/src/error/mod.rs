@@ -37,7 +37,7 @@ pub enum TransportError {
     /// The listening socket failed.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The peer could not be reached at all, or not over the chosen transport.
+    /// The peer could not be reached, or could not be reached over the chosen transport.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The two sides did not accept each other.

@@ -18,10 +18,11 @@ pub enum UnsupportedError {
     CongestionControl {
         /// The given name of a congestion control.
         name: String,
-        /// The names of the kernel's congestion controls, separated by spaces. If they cannot be
-        /// read, a word in brackets.
+        /// The names of the kernel's congestion controls, separated by spaces. If the names cannot
+        /// be read, this is a word in brackets.
         available: String,
-        /// The names that every process may use, in the same form.
+        /// The names of the congestion controls that every process may use, in the same form as
+        /// `available`.
         allowed: String,
         /// The system's error. For an unknown name, it is "no such file".
         os: io::Error,

@@ -1,4 +1,5 @@
-//! Key files: readable by their owner only, and written completely or not at all.
+//! Reads and writes key files. Only the owner may read a key file. After a crash, a new key file is
+//! either complete or absent.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -10,8 +11,8 @@ use zeroize::Zeroizing;
 
 use super::IdentityError;
 
-/// Maximum size of a key file in bytes, far above that of any Ed25519 key. It limits how much is
-/// read from a wrong file.
+/// Maximum size of a key file in bytes, far above the size of any Ed25519 key file. It limits the
+/// number of bytes that are read from a wrong file.
 const MAX_FILE: u64 = 16 * 1024;
 
 /// Reads a key file.

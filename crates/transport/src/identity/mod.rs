@@ -134,7 +134,7 @@ impl Identity {
     /// Generates an identity with random bytes of the operating system.
     ///
     /// # Errors
-    /// Returns [`IdentityError::Random`] if the operating system provides none.
+    /// Returns [`IdentityError::Random`] if the operating system provides no random bytes.
     pub fn generate() -> Result<Self, IdentityError> {
         // RFC 8410 section 7: this header, then the 32-byte seed of RFC 8032.
         let mut seed = Zeroizing::new([0; 32]);
@@ -187,7 +187,7 @@ impl Identity {
     ///
     /// # Errors
     /// Returns [`IdentityError::Exists`] if a file of this name exists. Returns
-    /// [`IdentityError::Write`].
+    /// [`IdentityError::Write`] if the file cannot be created.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), IdentityError> {
         file::create(path.as_ref(), &pem::encode(&self.pkcs8))
     }

@@ -1,7 +1,7 @@
 //! Textual encoding of a private key (RFC 7468), without copies left in memory.
 //!
-//! General-purpose PEM libraries do not wipe their intermediate buffers. These two functions wipe
-//! them.
+//! General-purpose PEM libraries do not wipe their intermediate buffers. The functions of this
+//! module wipe them.
 
 use zeroize::Zeroizing;
 

@@ -42,8 +42,8 @@ impl Attempt {
         }
     }
 
-    /// Waits until the peer is authenticated. `connect` is the time that name resolution took. Also
-    /// returns a handle on the path measurements.
+    /// Waits until the peer is authenticated. `connect` is the duration of the name resolution, and
+    /// `began` is the start of the set-up. Also returns a handle on the path measurements.
     pub(super) async fn authenticated(
         mut self,
         name: &'static str,
@@ -101,7 +101,7 @@ impl Watch {
     /// Waits until the results of both probe trains are known, or a time limit has passed.
     /// Cancel-safe. Only one task at a time may wait.
     pub(crate) async fn measured(&self) {
-        // Ignore an error here, because the link of the connection reports it.
+        // Ignore an error: reads and writes of the link will return it.
         let _ = poll_fn(|cx| self.0.poll_open(cx, Wait::Measured)).await;
     }
 

@@ -31,7 +31,7 @@ pub(super) struct Endpoint {
     intake: Mutex<Option<Intake>>,
 }
 
-/// What keeps an endpoint in use, in addition to its links.
+/// The listener, the handles and the thread that use an endpoint, in addition to its links.
 #[derive(Default)]
 struct Users {
     /// True while a listener accepts links on the socket.

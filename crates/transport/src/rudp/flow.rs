@@ -16,11 +16,12 @@ const PAST: u32 = 3;
 /// Maximum gap between datagrams that enters the average, so that an idle period has little effect.
 const MAX_GAP: Duration = Duration::from_millis(1);
 
-/// Minimum number of datagrams that a pause is expected to collect.
+/// Minimum number of datagrams that must be expected during a pause. Otherwise, the thread does not
+/// pause.
 const WORTHWHILE: u32 = 4;
 
-/// If one call returns this many datagrams, the system already batches them, and the thread does
-/// not pause.
+/// If one receive call returns this many datagrams, the system already batches them, and the thread
+/// does not pause.
 const GATHERED: usize = 32;
 
 /// Minimum length of a pause, because a timer costs as much processor time as a packet.
@@ -56,8 +57,9 @@ impl Flow {
         self.last = now;
     }
 
-    /// Returns `patience` as the time to pause, if that many datagrams are expected that the pause
-    /// is worthwhile. `patience` is the maximum delay that the links allow.
+    /// Returns the time to pause, or `None` if the thread must not pause. The time is `patience`,
+    /// the maximum delay that the links allow. The pause must be expected to collect at least
+    /// [`WORTHWHILE`] datagrams.
     pub(super) fn pause(&self, patience: Duration) -> Option<Duration> {
         (self.flowing && patience >= MIN_PAUSE && self.gap * WORTHWHILE <= patience)
             .then_some(patience)

@@ -169,8 +169,8 @@ impl AsyncWrite for Writer {
             return Poll::Ready(Ok(()));
         }
         if let Some(broken) = state.broken() {
-            // The peer has shut down, received all data and left. Only the end of this direction
-            // did not arrive, which does no harm.
+            // The peer has shut down, received all data and dropped its link. Only the end of this
+            // direction was not delivered. No data is lost, so report success.
             if broken.peer_left() && state.connection.has_exchanged() {
                 return Poll::Ready(Ok(()));
             }

@@ -58,8 +58,8 @@ impl Drop for Count {
 }
 
 impl Intake {
-    /// Returns `None` if the cryptographic library fails. `is_repaired` is true if the links
-    /// retransmit lost data.
+    /// Sends each new link to `incoming`. `is_repaired` is true if the links retransmit lost data.
+    /// Returns `None` if the cryptographic library fails.
     pub(super) fn new(
         credentials: Credentials<ServerConfig>,
         options: RudpOptions,
@@ -110,7 +110,7 @@ impl Intake {
                     len: reply.len(),
                     segment_size: reply.len(),
                 };
-                // Ignore errors: the connector repeats its packet, and then gets another reply.
+                // Ignore errors: the connector retransmits its packet, and then gets another reply.
                 let _ = hold.served.socket.send(&transmit, &reply, source);
                 None
             }
@@ -128,7 +128,7 @@ impl Intake {
                     began: Instant::now(),
                     _count: count,
                 };
-                // The listener is gone. The link is abandoned with its unsent data.
+                // If the listener was dropped, abandon the link.
                 if let Err(unsent) = self.incoming.send(incoming) {
                     unsent.0.link.abandon();
                 }

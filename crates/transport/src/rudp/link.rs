@@ -41,8 +41,8 @@ pub(super) struct Shared {
 pub(super) enum Wait {
     /// The peer is authenticated.
     Established,
-    /// In addition, the rates of both directions are measured, or the time limit for that has
-    /// passed.
+    /// The peer is authenticated, and the rates of both directions are measured or the time limit
+    /// of the measurement has passed.
     Measured,
 }
 
@@ -82,8 +82,8 @@ const SOCKET_PAUSE: Duration = Duration::from_micros(200);
 /// is released.
 const MAX_DATAGRAMS_AT_ONCE: usize = 64;
 
-/// Time limit for the measurement of the path, counted from the established connection. The second,
-/// longer one applies while a probe train is still arriving, as on a slow path.
+/// Time limit for the path measurement, from the time at which the connection is established. A
+/// second, longer limit applies while a probe train is still arriving, as on a slow path.
 const ESTIMATE_TIMEOUT: Duration = Duration::from_millis(60);
 const TRAIN_TIMEOUT: Duration = Duration::from_millis(400);
 
@@ -222,7 +222,7 @@ impl Shared {
         if state.pending.is_some() {
             deadline = deadline.min((now + SOCKET_PAUSE).as_nanos());
         }
-        // A closed connection has only the timers that repeat its close packet.
+        // A closed connection sends no data. Its only timers repeat its close packet.
         if !state.connection.is_closed() {
             if let Some(abandoned) = state.abandoned {
                 deadline = deadline.min(abandoned.as_nanos());
@@ -268,7 +268,7 @@ impl Shared {
         Poll::Pending
     }
 
-    /// Ends any wait for the path measurement, because none will arrive.
+    /// Ends any wait for the path measurement, because no measurement will arrive.
     pub(super) fn expect_no_estimate(&self) {
         let mut state = self.lock();
         (state.estimated, state.measured) = (true, true);

@@ -87,7 +87,7 @@ struct Outcome<T> {
     result: Result<Option<T>, TransportError>,
 }
 
-/// Listens for `rudp` or `udp`.
+/// Listens for connections of the transport `name`: `rudp` or `udp`.
 pub(crate) async fn listen(
     address: &str,
     security: &Security,

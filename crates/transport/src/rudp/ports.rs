@@ -20,11 +20,11 @@ use super::{
     socket::Socket,
 };
 
-/// The existing endpoints that a listener uses or has used.
+/// The endpoints of this process's listeners, including dropped listeners that still have links.
 static ENDPOINTS: Mutex<Vec<Weak<Endpoint>>> = Mutex::new(Vec::new());
 
 /// Time to wait until the QUIC endpoint of a dropped listener releases the socket. If the endpoint
-/// has no connections, this takes only as long as the scheduling of a task.
+/// has no connections, it releases the socket as soon as its task runs.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Time between two attempts to take over the socket.
@@ -39,8 +39,9 @@ pub(crate) struct UdpPort {
 }
 
 impl UdpPort {
-    /// Listens on the port. `buffer` is the size of a new socket's buffers, in bytes. With
-    /// `has_foreign`, another protocol takes the datagrams that do not belong to reliable UDP.
+    /// Listens on the port. `buffer` is the size of a new socket's buffers, in bytes. If
+    /// `has_foreign` is true, datagrams that do not belong to reliable UDP enter the queue
+    /// [`foreign`](Self::foreign).
     pub(crate) async fn bind(
         address: SocketAddr,
         buffer: usize,
@@ -67,7 +68,7 @@ impl UdpPort {
     }
 }
 
-/// Listens on a UDP port, on a new socket or on that of an earlier listener of this process.
+/// Listens on a UDP port, on a new socket or on the socket of an earlier listener of this process.
 /// `foreign` receives the datagrams of another protocol on the port. `buffer` is the size of a new
 /// socket's buffers, in bytes.
 pub(super) async fn listen(

@@ -1,4 +1,4 @@
-//! A UDP socket with its clock, and the means to wake the thread that serves it.
+//! A UDP socket with its clock, and a socket pair that wakes the thread that serves it.
 
 use std::{
     any::Any,
@@ -60,8 +60,8 @@ impl ServedSocket {
 
     /// Wakes the thread if it would sleep longer than until `at` (in nanoseconds).
     pub(super) fn look_by(&self, at: u64) {
-        // Sequentially consistent: either the thread sees the new deadline, or this sees the time
-        // until which it sleeps.
+        // Sequential consistency guarantees that the thread reads the caller's new deadline, or
+        // that this call reads the thread's new `sleeps_until`.
         if at < self.sleeps_until.load(Ordering::SeqCst) {
             self.wake();
         }
@@ -69,7 +69,7 @@ impl ServedSocket {
 
     /// Wakes the thread.
     pub(super) fn wake(&self) {
-        // Ignore an error: if the buffer is full, the thread will wake up anyway.
+        // Ignore an error: a full buffer already contains bytes that wake the thread.
         let _ = io::Write::write(&mut &self.waker, &[0]);
     }
 

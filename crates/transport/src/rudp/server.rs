@@ -28,8 +28,8 @@ pub(super) struct Server {
     links: Vec<Arc<Shared>>,
     inbox: Inbox,
     flow: Flow,
-    /// Time until which the thread sleeps at most [`ALERT_SLEEP`], so that writers need not wake
-    /// it.
+    /// End of the period in which each sleep of the thread lasts at most [`ALERT_SLEEP`], so that
+    /// writers need not wake the thread.
     alert_until: Time,
 }
 
@@ -58,8 +58,8 @@ impl Server {
     }
 
     pub(super) fn run(mut self) {
-        // By default, Linux delays timers by up to 50 us. In that time, several packets are due at
-        // high rates.
+        // By default, Linux delays timers by up to 50 us. At high rates, several packets become due
+        // in that time.
         #[cfg(any(target_os = "linux", target_os = "android"))]
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000));
         loop {
@@ -149,7 +149,7 @@ impl Server {
                 Ok(buffers) => {
                     datagrams += self.distribute(buffers);
                     if buffers < BUFFERS {
-                        // No datagram is left in the socket.
+                        // A partly filled inbox means that the socket is empty.
                         break;
                     }
                 }

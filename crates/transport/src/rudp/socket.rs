@@ -45,8 +45,8 @@ impl Socket {
         };
         let socket = datagram::open(peer, buffer, buffer / 2)?;
         socket.bind(&any.into())?;
-        // So that the system drops datagrams from other addresses, and reports a closed port. Linux
-        // still accepts an address with each datagram.
+        // On a connected socket, the system drops datagrams from other addresses, and reports a
+        // closed port. Linux still accepts a destination address with each datagram.
         if cfg!(any(target_os = "linux", target_os = "android")) {
             socket.connect(&peer.into())?;
         }
@@ -91,8 +91,8 @@ impl Socket {
         let several = transmit.segment_size < contents.len();
         let mut sent = send(contents, several.then_some(transmit.segment_size));
         if sent.as_ref().is_err_and(is_too_large) {
-            // Try once more: the system reports an ICMP error about an earlier datagram once, to
-            // the next call of any size.
+            // Try once more: the error may come from an ICMP message about an earlier datagram. The
+            // system reports it once, to the next send call.
             sent = send(contents, several.then_some(transmit.segment_size));
         }
         match sent {
@@ -116,10 +116,10 @@ impl Socket {
         self.state.max_gso_segments()
     }
 
-    /// Receives datagrams, up to the size of the inbox.
+    /// Receives datagrams into the inbox. Returns the number of buffers that were filled.
     pub(super) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
         let mut chunks = inbox.bytes.chunks_exact_mut(BUFFER);
-        // There are as many chunks as slices.
+        // The inbox contains exactly `BUFFERS` chunks.
         let mut slices: [IoSliceMut<'_>; BUFFERS] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         (self.state).recv((&self.socket).into(), &mut slices, &mut inbox.metas)
@@ -176,7 +176,7 @@ pub(super) struct Inbox {
 /// Datagrams from one sender that the kernel delivered together.
 pub(super) struct Arrival<'a> {
     pub(super) from: SocketAddr,
-    /// The local address to which they were sent, and their ECN codepoint.
+    /// The local address to which the datagrams were sent, if the system reports it.
     pub(super) to: Option<IpAddr>,
     pub(super) ecn: Option<EcnCodepoint>,
     pub(super) bytes: &'a mut [u8],
@@ -215,5 +215,5 @@ impl Inbox {
     }
 }
 
-/// Maximum plausible time that a datagram spends in a socket. A larger one is ignored.
+/// Maximum plausible time that a datagram spends in a socket. A larger age is treated as zero.
 const MAX_AGE: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! Several TCP connections as a candidate of `auto`. The first connection is the one on the TCP
-//! port, which can instead become a link of `tcp`.
+//! The candidate `tcp-striped` of `auto`. Its first connection is the connection on the TCP port,
+//! which can instead become a link of `tcp`.
 
 use std::sync::Arc;
 

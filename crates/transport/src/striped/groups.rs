@@ -14,7 +14,8 @@ use crate::{
     tcp::{Channel, adopt},
 };
 
-/// The links of a listener that further stripes may join. All handshakes of the listener share it.
+/// The links of a listener that further stripes may join. All handshakes of the listener share this
+/// set.
 #[derive(Clone)]
 pub(crate) struct Groups {
     links: Arc<watch::Sender<HashMap<[u8; ID], Group>>>,

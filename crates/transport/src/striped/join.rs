@@ -60,8 +60,8 @@ impl Binding {
         Ok(Self(channel.export(LABEL, id)?))
     }
 
-    /// Returns the tag of stripe `index`, whose session is `self`. `first` is the session of stripe
-    /// 0.
+    /// Returns the tag of stripe `index`. `self` is the secret from this stripe's TLS session, and
+    /// `first` is the secret from the session of stripe 0.
     pub(super) fn tag(&self, first: &Self, index: u8, count: u8) -> [u8; TAG] {
         let mut tag = [0; TAG];
         if let Some((key, message)) = self.input(first, index, count) {
@@ -70,7 +70,8 @@ impl Binding {
         tag
     }
 
-    /// Checks the tag of a stripe, in constant time. `first` is the session of stripe 0.
+    /// Checks the tag of a stripe, in constant time. `first` is the secret from the TLS session of
+    /// stripe 0.
     pub(super) fn verify(&self, first: &Self, join: &Join) -> bool {
         match self.input(first, join.index, join.count) {
             Some((key, message)) => hmac::verify(&key, &message[..], &join.tag).is_ok(),

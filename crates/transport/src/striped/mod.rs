@@ -1,4 +1,5 @@
-//! Several TCP connections under one link, for paths on which losses hold one connection back.
+//! One link over several TCP connections, for paths on which losses limit the throughput of one
+//! connection.
 //!
 //! When a connection loses a packet, only this connection slows down. Each connection also starts
 //! with its own initial window. The sender divides the stream into frames, and passes each frame to
@@ -69,7 +70,8 @@ pub struct StripedOptions {
     /// handshakes at once (default here: 128). A link continues without connections that have not
     /// joined within [`TcpOptions::handshake_timeout`].
     pub tcp: TcpOptions,
-    /// Maximum number of bytes that the receiving side holds because earlier ones are missing.
+    /// Maximum number of bytes that the receiving side buffers while earlier bytes of the stream
+    /// are missing.
     /// Default: 16 MiB.
     pub max_out_of_order: usize,
 }
@@ -114,7 +116,7 @@ impl StripedOptions {
     }
 }
 
-/// Maximum number of unsent bytes that the kernel holds for each connection.
+/// Maximum number of bytes that the kernel's send buffer of one connection holds unsent.
 const UNSENT_LIMIT: u32 = 64 * 1024;
 
 impl TcpStriped {

@@ -94,7 +94,8 @@ impl Announced {
     }
 
     /// Sends the join message on a connection, and waits until the listener has accepted it. The
-    /// wait has no time limit: the listener may already use a stripe that it has accepted.
+    /// wait has no time limit, because the listener may already send data on a stripe that it has
+    /// accepted.
     async fn extend(&self, index: u8, mut channel: Channel) -> Result<Channel, TransportError> {
         let own = Binding::of(&channel, &self.id)?;
         let join = self.join(index, own.tag(&self.first, index, self.count));

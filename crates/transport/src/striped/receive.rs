@@ -30,7 +30,7 @@ const PIECE_COST: usize = 64;
 pub(super) struct StripedReader {
     lanes: Vec<Lane>,
     arrivals: Arrivals<LinkReader>,
-    /// Index of the lane that delivered last, where the search for the next byte starts.
+    /// Index of the lane that delivered the last byte. The search for the next byte starts there.
     current: usize,
     delivered: u64,
     /// Memory in bytes of all pieces that were read ahead.
@@ -290,8 +290,8 @@ impl Lane {
         }
     }
 
-    /// Returns whether the link can do without this stripe: it is not stripe 0, and has carried no
-    /// data frame.
+    /// Returns whether the link can continue if this stripe fails: the stripe is not stripe 0, and
+    /// has carried no data frame.
     fn is_needless(&self) -> bool {
         self.number != 0 && !self.has_carried
     }
@@ -329,8 +329,8 @@ impl Lane {
         Poll::Ready(Ok(header))
     }
 
-    /// Waits for the end of a connection whose end frame has arrived. A failure of the connection
-    /// then counts as its end.
+    /// Waits for the end of a connection whose end frame has arrived. Treats a failure of the
+    /// connection like its end.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Result<(), TransportError> {
         if !matches!(self.state, State::Ended) {
             return Ok(());
@@ -380,8 +380,8 @@ impl Lane {
     }
 }
 
-/// Reads at least one byte. Fails if the connection has ended, because its end frame has not
-/// arrived.
+/// Reads at least one byte. Fails if the connection ends, because it must not end before its end
+/// frame.
 fn poll_some(
     reader: &mut LinkReader,
     cx: &mut Context<'_>,

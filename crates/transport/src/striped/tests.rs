@@ -46,7 +46,7 @@ fn no_reader() -> LinkReader {
     Box::new(tokio::io::empty())
 }
 
-/// Returns a reader of these stripes. No more can join.
+/// Returns a reader of these stripes. No further stripe can join.
 fn reading(readers: Vec<LinkReader>, most_held: usize) -> StripedReader {
     let mut readers = readers.into_iter();
     let first = (readers.next().unwrap(), no_writer());
@@ -57,7 +57,7 @@ fn reading(readers: Vec<LinkReader>, most_held: usize) -> StripedReader {
     reader
 }
 
-/// Returns a writer to these stripes. No more can join.
+/// Returns a writer to these stripes. No further stripe can join.
 fn writing(writers: Vec<LinkWriter>) -> StripedWriter {
     let mut writers = writers.into_iter();
     let first = (no_reader(), writers.next().unwrap());
@@ -143,7 +143,7 @@ async fn a_stripe_that_stands_still_holds_the_others_back() {
             },
         }
     }
-    // The pipe, the read-ahead limit, and a few frames.
+    // The pipe, the read-ahead memory and a few partly sent frames can hold this many bytes.
     let most = (1 << 20) + limit + 4 * MAX_FRAME;
     assert!(taken > 1 << 20 && taken <= most, "{taken}");
 }

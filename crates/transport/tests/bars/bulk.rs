@@ -8,7 +8,8 @@ use super::{
 
 const RTT_MS: [f64; 2] = [110.0, 300.0];
 const LOSS_PERCENT: [f64; 4] = [0.0, 0.01, 0.05, 1.0];
-/// From the tables of one AES-128, 0.2 MB, to twice those of a circuit of a million AND gates.
+/// Transfer sizes in bytes: from the tables of one AES-128 circuit (0.2 MB) to twice the tables of
+/// a circuit of a million AND gates.
 const BYTES: [u64; 4] = [210_000, 2_770_000, 30_500_000, 69_000_000];
 const RATE_MBIT: f64 = 1000.0;
 

@@ -15,7 +15,7 @@ use super::{
 };
 
 const RTT_MS: [f64; 2] = [20.0, 110.0];
-/// More than the path carries in a first flight.
+/// Number of bytes of a transfer, more than the path carries in the first flight.
 const BYTES: u64 = 1_000_000;
 const RATE_MBIT: f64 = 10.0;
 const QUEUE_BYTES: u64 = 32_000;

@@ -54,7 +54,8 @@ pub(crate) struct Orders<'a> {
     /// Seconds after its first byte at which the listener reports "mark" and the number of received
     /// bytes.
     pub(crate) marks: &'a [u64],
-    /// Both count train packets. That inspects every packet, so it is not for fast paths.
+    /// True if both parties count train packets. Counting inspects every packet, so it is too slow
+    /// for fast paths.
     pub(crate) counts_trains: bool,
 }
 
@@ -101,7 +102,7 @@ impl Parties {
         let mut listener = start(SENDER.other(), "listen", &listen_key, &connect_name);
         let [] = listener.wait_for("listening");
         let mut connector = start(SENDER, "connect", &connect_key, &listen_name);
-        // Both have read their keys, so the folder may be removed.
+        // Both processes have read their keys, so the folder may be removed.
         let [] = connector.wait_for("connecting");
         Self {
             listener,

@@ -28,7 +28,7 @@ const MARKS: [u64; 2] = [5, 65];
 /// Time for TCP to reach its rate before the other flow starts.
 const HEAD_START: Duration = Duration::from_secs(2);
 
-/// Payload of both flows between the marks, in Mbit/s.
+/// Payload rate of each flow between the two marks, in Mbit/s.
 struct Run {
     own: f64,
     cubic: f64,

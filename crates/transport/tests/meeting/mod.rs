@@ -1,6 +1,6 @@
 //! Helpers for tests of two parties that connect to each other.
 
-#![allow(dead_code, reason = "each test uses some of the helpers")]
+#![expect(dead_code, reason = "no test uses all of the helpers")]
 
 use std::{sync::Arc, time::Duration};
 

@@ -29,7 +29,7 @@ pub(crate) struct Faults {
     pub(crate) spacing_ms: AtomicU32,
     /// Time at which the last packet in each direction is forwarded.
     last: Mutex<[Option<Instant>; 2]>,
-    /// Number of UDP packets so far, to the service and from it.
+    /// Number of UDP packets so far: to the service, and from the service.
     seen: [AtomicU32; 2],
     /// The first UDP packets to the service, unchanged.
     pub(crate) recorded: Mutex<Vec<Vec<u8>>>,
