@@ -31,12 +31,13 @@ pub enum GraphError {
 }
 
 impl Graph {
-    /// Reads a graph: one edge per line, `vertex vertex weight`, with vertices from 0 and below
-    /// `vertices`; `#` starts a comment. Missing edges have weight 0.
+    /// Reads a graph with the given number of vertices from a file. Each line has one edge,
+    /// `vertex vertex weight`, with vertices numbered from 0. `#` starts a comment. Edges that are
+    /// not in the file get weight 0.
     ///
     /// # Errors
-    /// Returns [`GraphError`]: an unreadable file, a line that is not an edge, a repeated edge, a
-    /// weight of more than `width` bits.
+    /// Returns [`GraphError`] if the file cannot be read, a line is not an edge, an edge is
+    /// repeated, or a weight has more than `width` bits.
     pub fn open(path: &Path, vertices: usize, width: usize) -> Result<Self, GraphError> {
         Self::parse(&fs::read_to_string(path)?, vertices, width)
     }
@@ -64,8 +65,8 @@ impl Graph {
             if weight >> width != 0 {
                 return Err(problem("the weight is too large"));
             }
-            // Number of edges before (u, v): those of the vertices below u, then those of u below
-            // v.
+            // The index of edge (u, v) in `weights`: the number of edges (a, b) with a < u, plus
+            // the number of edges (u, b) with b < v.
             let place = u * (2 * vertices - u - 1) / 2 + v - u - 1;
             if weights[place].replace(weight).is_some() {
                 return Err(problem("the edge was named before"));

@@ -1,4 +1,5 @@
-//! Yao's millionaires' problem: who is richer? Neither learns the other's wealth.
+//! Yao's millionaires' problem: both parties learn whether the garbler is richer than the
+//! evaluator, and neither learns the other's wealth.
 //!
 //! `cargo run --release --example millionaires -- 1000000 999999`
 use clap::Parser;

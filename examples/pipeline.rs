@@ -1,5 +1,5 @@
-//! Many runs on one connection: in sequence, concurrent, and prepared before the inputs are known.
-//! The garbler has an AES-128 key, the evaluator a block.
+//! Many runs on one connection: in sequence, concurrently, and prepared before the inputs are
+//! known. Each run encrypts a block of the evaluator under an AES-128 key of the garbler.
 //!
 //! `cargo run --release --example pipeline`
 
@@ -56,7 +56,8 @@ async fn run(args: &Args) -> Result<Vec<(Role, Bits)>, Box<dyn Error>> {
     ])
 }
 
-/// Runs on the connection and closes it. Returns the last output, which only the evaluator learns.
+/// Runs one party: runs in sequence, concurrent runs and a prepared run. Closes the connection.
+/// Returns the output of the last run, which is empty for the garbler.
 async fn compute(connection: Connection, role: Role, runs: u16) -> Result<Bits, Box<dyn Error>> {
     // The input of this party: the key of the garbler or the block of the evaluator, all zeros.
     let input = || Bits::zeros(128);

@@ -41,7 +41,8 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Returns the line with the error of a failed party.
+    /// Returns the line of standard error that begins with `error: `. Panics if the process
+    /// succeeded.
     pub(crate) fn complaint(&self) -> &str {
         assert!(!self.status.success(), "{self:?}");
         let mut lines = self.stderr.lines();
@@ -167,7 +168,8 @@ impl Party {
 
     fn end(mut self) -> Ended {
         let mut stdout = self.child.stdout.take().unwrap();
-        // The output is read while the process is awaited.
+        // Threads read the output while this one waits, because a process blocks when a pipe is
+        // full.
         let (stdout, stderr) = (
             thread::spawn(move || {
                 let mut text = String::new();

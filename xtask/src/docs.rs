@@ -1,4 +1,4 @@
-//! Checks the links of the documents, and builds them as a book.
+//! Checks the documents: their links, file names and tables of fields. Builds them as a book.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,8 +12,8 @@ use std::{
 /// The page that lists all other pages in the order of the book.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Checks all links and tables of fields, and builds the book. A missing mdBook is a complaint only
-/// in CI.
+/// Checks all links and tables of fields, and builds the book with mdBook. Returns complaints. If
+/// mdBook is not installed, that is a complaint only in CI.
 pub(crate) fn run(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut complaints = check(root)?;
     complaints.extend(check_fields(root)?);
@@ -36,7 +36,8 @@ pub(crate) fn run(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(complaints)
 }
 
-/// Folders of the repository. A code span that begins with one of them names a file.
+/// Folders of the repository. A code span in a document that begins with one of them is taken for
+/// the name of a file, which must exist.
 const FOLDERS: [&str; 6] = [
     "crates/",
     "docs/",
@@ -98,8 +99,8 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(complaints)
 }
 
-/// Returns a complaint for every public field of the sources in [`FIELDS`] that is missing on their
-/// page.
+/// Returns a complaint for every public field of the sources in [`FIELDS`] that the page for these
+/// sources does not list.
 fn check_fields(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut complaints = Vec::new();
     for (page, sources) in FIELDS {
@@ -129,7 +130,8 @@ fn missing_fields<'a>(page: &str, source: &'a str) -> impl Iterator<Item = &'a s
     fields.into_iter()
 }
 
-/// Checks one link; records its target if the page is the summary.
+/// Checks that the target of a link exists. If the link is in the summary, adds the target to
+/// `listed`.
 fn resolve(
     root: &Path,
     page: &Path,
@@ -166,7 +168,7 @@ fn resolve(
     }
 }
 
-/// Removes `.` and `..`; returns nothing for a path that leaves its root.
+/// Removes `.` and resolves `..`. Returns `None` for a path that leads out of the root.
 fn normalized(path: &Path) -> Option<PathBuf> {
     let mut normalized = PathBuf::new();
     for part in path.components() {
@@ -198,7 +200,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 fn links(text: &str) -> Vec<&str> {
     let mut targets = Vec::new();
     for line in prose(text) {
-        // Every second part between backticks is code and is skipped.
+        // Splitting at backticks gives text and code alternately. Only the text is searched.
         for part in line.split('`').step_by(2) {
             let mut rest = part;
             while let Some((_, after)) = rest.split_once("](") {
@@ -246,7 +248,7 @@ fn anchors(text: &str) -> impl Iterator<Item = String> {
         })
 }
 
-/// Adds all pages of a folder and its folders, in order.
+/// Appends the paths of all pages in a folder and its subfolders, sorted by name.
 fn collect_pages(
     root: &Path,
     folder: &Path,

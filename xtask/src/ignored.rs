@@ -8,7 +8,7 @@ use std::{
 
 use crate::tidy::sources;
 
-/// The command in the reasons of slow tests.
+/// The command that runs slow tests. The ignore reason of such a test names it.
 const COMMAND: &str = "cargo xtask slow-tests";
 
 /// The reason why a test is ignored.
@@ -118,7 +118,7 @@ fn target(file: &Path, folder: &Path) -> Vec<String> {
         "src" if folder.join("src/lib.rs").exists() => vec!["--lib".to_owned()],
         "src" => vec!["--bins".to_owned()],
         "tests" => argument("--test", &parts.next().unwrap_or_default()),
-        // The examples are one package with a directory per example.
+        // All examples belong to one package, and each has its own directory.
         example => argument("--example", example),
     }
 }
@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn ignored_tests_of_a_source_are_found() {
-        // `IGNORE` is replaced below; otherwise this file would break the rule that it checks.
+        // `IGNORE` is replaced below. With the real attribute, `tidy` would complain about this
+        // file.
         let text = "\
 //! A module.
 #[test]

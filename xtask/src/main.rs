@@ -64,8 +64,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the root of the workspace. It uses the environment of the running cargo first, because
-/// clones that share a target directory also share this program.
+/// Returns the root of the workspace. Prefers the environment of the running cargo to the path at
+/// compile time, because clones of the repository that share a target directory share this program.
 fn root() -> PathBuf {
     let own = env::var_os("CARGO_MANIFEST_DIR");
     let own = own.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());

@@ -13,7 +13,8 @@ use std::{
     process::Command,
 };
 
-/// Time limit of one run, in seconds: CUBIC needs minutes for 30 MB at 110 ms and 1 % loss.
+/// Time limit of one run, in seconds. It is long because CUBIC needs minutes for 30 MB at 110 ms
+/// and 1 % loss.
 const TIMEOUT_SECONDS: &str = "900";
 
 /// The flag that selects CUBIC, which the paper used. It is the default of Linux since 2.6.19, but
@@ -25,13 +26,13 @@ struct Experiment {
     name: &'static str,
     /// Flags of `transpute testbed run`.
     flags: &'static [(&'static str, &'static str)],
-    /// Values of the quick form, which takes minutes, in place of flags of the same name. The full
-    /// form takes an hour or more.
+    /// Values of the quick form, which replace those in `flags` with the same name. The quick form
+    /// of all experiments takes minutes, the full form an hour or more.
     quick: &'static [(&'static str, &'static str)],
 }
 
-/// The experiments, starting with the paper's grid. If the transport or the batch size is not
-/// given, the command's default applies.
+/// The experiments. If the flags do not give the transport or the batch size, the default of
+/// `transpute testbed run` applies.
 const EXPERIMENTS: [Experiment; 10] = [
     // Table 3 of transputation-2020.
     Experiment {
@@ -70,7 +71,7 @@ const EXPERIMENTS: [Experiment; 10] = [
         ],
         quick: &[("--loss", "0,0.0005,0.01"), ("--repetitions", "3")],
     },
-    // The same figures for a large circuit, whose runs take minutes.
+    // The figures of the experiment `loss` for a large circuit, whose runs take minutes.
     Experiment {
         name: "loss-mincut",
         flags: &[
@@ -200,7 +201,7 @@ pub(crate) fn reproduce(root: &Path, quick: bool) -> Result<(), Box<dyn Error>> 
 }
 
 impl Experiment {
-    /// Returns flags and values, in the order of `flags`.
+    /// Returns the arguments for the full or the quick form: each flag, followed by its value.
     fn arguments(&self, quick: bool) -> impl Iterator<Item = &'static str> {
         let instead = if quick { self.quick } else { &[] };
         self.flags.iter().flat_map(|(flag, value)| {
@@ -210,8 +211,8 @@ impl Experiment {
     }
 }
 
-/// Builds the command and the testbed in the release profile: the program is the emulator and both
-/// parties.
+/// Builds the programs `transpute` and `transpute-testbed` in the release profile. Returns the path
+/// of `transpute`.
 pub(crate) fn build(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let packages = [
         "--package",
@@ -224,7 +225,7 @@ pub(crate) fn build(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
     Ok(fs::canonicalize(target.join("release/transpute"))?)
 }
 
-/// Returns a command for the cargo that runs this program.
+/// Returns a command that runs cargo in `root`, with the cargo that runs this program.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
     cargo.current_dir(root);

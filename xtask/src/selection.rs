@@ -12,7 +12,7 @@ use std::{
 
 use crate::reproduce::{build, succeed};
 
-/// Runs every transport in every cell. The flags are those of `transpute testbed selection run`.
+/// Measures every transport in every cell. `flags` are passed to `transpute testbed selection run`.
 pub(crate) fn run(root: &Path, flags: &[&str]) -> Result<(), Box<dyn Error>> {
     let folder = folder(root)?;
     let mut command = Command::new(build(root)?);
@@ -23,8 +23,8 @@ pub(crate) fn run(root: &Path, flags: &[&str]) -> Result<(), Box<dyn Error>> {
     replace(command.args(flags))
 }
 
-/// Scores the recorded runs. The arguments are those of `transpute testbed selection score`;
-/// without files, all records in the directory are used.
+/// Scores the recorded runs. `arguments` are passed to `transpute testbed selection score`. If they
+/// contain no file of records, all records in the directory are used.
 pub(crate) fn score(root: &Path, arguments: &[&str]) -> Result<(), Box<dyn Error>> {
     let folder = folder(root)?;
     let mut command = Command::new(build(root)?);
@@ -41,8 +41,8 @@ pub(crate) fn score(root: &Path, arguments: &[&str]) -> Result<(), Box<dyn Error
     replace(command.args(arguments))
 }
 
-/// Fits the built-in model to the cells that are for fitting, and scores its choices. The records
-/// are those in the directory; given files are only used for fitting.
+/// Fits the built-in model to the records in the directory and in `files`, and scores its choices.
+/// `files` are not used for the score. The fit uses only the cells that are meant for fitting.
 pub(crate) fn fit(root: &Path, files: &[&str]) -> Result<(), Box<dyn Error>> {
     let folder = folder(root)?;
     let records = records(&folder)?;
@@ -52,7 +52,7 @@ pub(crate) fn fit(root: &Path, files: &[&str]) -> Result<(), Box<dyn Error>> {
     command.args(["model", "fit"]).args(&records).args(files);
     command.args(["--name", "docs/results/selection"]);
     succeed(command.arg("--out").arg(&model))?;
-    // The program includes the previous model, so it gets the new model as an argument.
+    // The built program contains the previous model, so it gets the new one as an argument.
     let mut command = Command::new(&program);
     command
         .args(["testbed", "selection", "score"])
@@ -90,7 +90,7 @@ fn records(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     Ok(files)
 }
 
-/// Returns whether a flag is given, with its value as the next argument or after an equals sign.
+/// Returns whether `arguments` contain `flag` or `flag=value`.
 fn gives(arguments: &[&str], flag: &str) -> bool {
     (arguments
         .iter()

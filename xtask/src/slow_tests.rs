@@ -93,7 +93,7 @@ fn run_all(root: &Path, tests: &[Ignored], selection: Selection) -> Result<(), B
     Ok(())
 }
 
-/// Returns the path of a test in its target, after building the target.
+/// Builds the target of a test. Returns the full path of the test in it, such as `module::name`.
 fn path_in_target(
     root: &Path,
     test: &Ignored,
@@ -121,7 +121,7 @@ fn cargo_test(
     command.current_dir(root).arg("test");
     match selection {
         Selection::All => command.args(["--release", "--package", &test.package]),
-        // With another set of packages, cargo would rebuild dependencies with other features.
+        // With `--package`, cargo would select other features of dependencies and rebuild them.
         Selection::Ci => command.arg("--workspace"),
     };
     command.args(&test.target);

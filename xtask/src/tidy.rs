@@ -8,7 +8,7 @@ use std::{
 
 use crate::ignored;
 
-/// The crates that are pure state machines.
+/// The core crates, which are pure state machines: they use no sockets, clocks or threads.
 const CORE_CRATES: [&str; 6] = ["circuit", "garble", "ot", "rudp", "session", "units"];
 
 /// Dependencies that are forbidden in core crates: runtimes and sockets.
@@ -27,11 +27,11 @@ const NO_CORE_TEXTS: [&str; 8] = [
     "async ",
 ];
 
-/// The built-in transports. Production files outside their directories do not name them, so that a
-/// transport can be added without edits elsewhere.
+/// The names of the built-in transports. Production code outside the directories of transports must
+/// not contain them, so that a transport can be added without other changes.
 const TRANSPORTS: [&str; 5] = ["tcp", "tcp-striped", "quic", "rudp", "udp"];
 
-/// The types of the transports that `auto` uses.
+/// The types of the transports that `auto` chooses from.
 const TRANSPORT_TYPES: [&str; 4] = ["Tcp", "TcpStriped", "Quic", "Rudp"];
 
 /// The directories of the transports.
@@ -51,7 +51,7 @@ const WITHOUT_TRANSPORT_TYPES: [&str; 4] = [
     "crates/testbed/src/",
 ];
 
-/// The files and directories in these crates that may use the types of transports.
+/// The exceptions from [`WITHOUT_TRANSPORT_TYPES`]: files and directories that may use these types.
 const USES_TRANSPORT_TYPES: [&str; 3] = [
     // The list of the built-in transports.
     "crates/transport/src/builtins.rs",
@@ -111,7 +111,8 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
         }));
         let mut files = Vec::new();
         collect_sources(&folder.join("src"), &mut files)?;
-        // Tests may start the threads that a core crate requests from its caller.
+        // Files of tests are not checked: they may start the threads that a core crate leaves to
+        // its caller.
         let is_test = |file: &PathBuf| file.iter().any(|part| part == "tests");
         for file in files.into_iter().filter(|file| !is_test(file)) {
             let shown = file.strip_prefix(root).unwrap_or(&file).display();
@@ -164,7 +165,7 @@ fn named_transports(file: &str, text: &str) -> Vec<String> {
             .flat_map(|code| code.split(is_separator));
         words.any(|word| TRANSPORT_TYPES.contains(&word))
     };
-    // Tests are at the end of a file.
+    // The module of unit tests is at the end of a file. Lines from it on are not checked.
     let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
     (code.zip(1..))
         .filter(|(line, _)| !line.trim_start().starts_with("//"))
@@ -175,8 +176,8 @@ fn named_transports(file: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the tests that a page names and no source defines. Names of four or more words are
-/// assumed to be tests.
+/// Returns the names of tests on a page that no source defines. A code span of four or more words
+/// joined by underscores is assumed to be the name of a test.
 fn missing_tests<'a>(page: &'a str, sources: &str) -> impl Iterator<Item = &'a str> {
     let is_test = |text: &&str| {
         text.matches('_').count() >= 3
@@ -189,8 +190,8 @@ fn missing_tests<'a>(page: &'a str, sources: &str) -> impl Iterator<Item = &'a s
         .filter(move |name| !sources.contains(&format!("fn {name}(")))
 }
 
-/// Compares the magic numbers of the transports' messages with the documentation; they contain the
-/// version.
+/// Checks that a page lists the magic numbers of the transports' messages as in the sources. They
+/// contain the version.
 fn check_magics(page: &str, sources: &str) -> impl Iterator<Item = String> {
     let named = |line: &str| {
         let (_, rest) = line.split_once("= *b\"")?;
@@ -246,7 +247,7 @@ fn check_source(text: &str) -> impl Iterator<Item = String> {
         if code.starts_with("//") {
             continue;
         }
-        // The names are assembled here; otherwise this file would break the rule that it checks.
+        // `!(` is appended here, so that this file does not contain what it forbids.
         for banned in ["todo", "unimplemented", "dbg"] {
             if code.contains(&format!("{banned}!(")) {
                 broken.push(format!("line {number} has a {banned}!"));

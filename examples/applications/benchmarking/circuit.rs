@@ -12,10 +12,10 @@
 //! | sum of the top quarter | 96 n |
 //! | masking the results (XOR) | 0 |
 //!
-//! The median and the smallest figure of the top quarter are found without sorting. From the top
-//! bit down, the circuit counts the candidates that have a 1 in this place. That costs as much as
-//! 1.5 compare-exchange operations for each figure. Batcher's network for 1,024 numbers has 24,063
-//! comparators, which is 24 for each figure.
+//! The median and the smallest figure of the top quarter are found without sorting. For each bit
+//! from the top down, the circuit counts the candidates in which this bit is 1. That costs as much
+//! as 1.5 comparators of a sorting network for each figure. Batcher's sorting network for 1,024
+//! numbers has 24,063 comparators, which is 24 for each figure.
 
 use transpute::{
     Builder, Circuit, CircuitError,
@@ -27,18 +27,18 @@ use crate::{
     statistics::{FIGURE_BITS, Layout, bit_length},
 };
 
-/// Minimum width, in bits, from which squaring two halves takes fewer AND gates than squaring bit
-/// by bit.
+/// Width of numbers, in bits, from which squaring by halves (Karatsuba's method) takes fewer AND
+/// gates than squaring bit by bit.
 const HALVING_WIDTH: usize = 12;
 
 /// Builds the circuit for this number of companies, which is at least 1.
 ///
 /// Input value 0 is the garbler's: its share of each figure, then the mask. Input value 1 is the
-/// evaluator's shares. The output value is the results in the order of [`Layout`], XORed with the
-/// mask.
+/// evaluator's share of each figure. The output value consists of the results in the order of
+/// [`Layout`], XORed with the mask.
 ///
 /// # Errors
-/// Returns [`CircuitError`] if the circuit is too large, which takes millions of companies.
+/// Returns [`CircuitError`] if the circuit is too large, which happens for millions of companies.
 pub(crate) fn circuit(companies: usize) -> Result<Circuit, CircuitError> {
     let layout = Layout::new(companies);
     Builder::build(|b| {
@@ -108,7 +108,8 @@ fn sum_of_squares<'b>(b: Builder<'b>, numbers: &[Word<'b>]) -> Word<'b> {
     columns.sum(sum_width)
 }
 
-/// Returns the largest figure by a balanced tree: 2 AND per bit for each figure after the first.
+/// Returns the largest figure, found by a balanced tree of comparisons. It takes 2 AND gates per
+/// bit for each figure after the first.
 fn maximum<'b>(figures: &[Word<'b>]) -> Word<'b> {
     let mut level = figures.to_vec();
     while level.len() > 1 {
@@ -122,8 +123,8 @@ fn maximum<'b>(figures: &[Word<'b>]) -> Word<'b> {
     level.swap_remove(0)
 }
 
-/// Returns the figure with `above` larger figures before it in descending order: 3 AND per bit for
-/// each figure.
+/// Returns the figure at index `above`, counted from 0, of the figures in descending order. It
+/// takes 3 AND gates per bit for each figure.
 ///
 /// The candidates are the figures that agree with the result in the bits chosen so far. If more
 /// than `above` candidates have a 1 in the next place, the result has a 1 too, and the others are
@@ -153,9 +154,9 @@ fn kth_largest<'b>(b: Builder<'b>, figures: &[Word<'b>], above: usize) -> Word<'
     b.word_of(result.into_iter().rev())
 }
 
-/// Returns the sum of the `top` largest figures. With t the smallest of them, this is `top` times t
-/// plus the excess of each larger figure over t. Figures equal to t have no excess, so ties need no
-/// special case.
+/// Returns the sum of the `layout.top` largest figures. If t is the smallest of them, the sum is
+/// `top` times t, plus the difference x - t for each figure x above t. Figures equal to t add
+/// nothing, so ties need no special case.
 fn top_sum<'b>(b: Builder<'b>, figures: &[Word<'b>], layout: &Layout) -> Word<'b> {
     let least = kth_largest(b, figures, layout.top - 1);
     let mut columns = Columns::new(b);

@@ -1,14 +1,14 @@
 //! Sums of many numbers in a circuit, with one column of bits for each power of two.
 //!
 //! A full adder replaces three bits of a column by one bit of this column and one bit of the next.
-//! It takes one AND gate. So a sum takes at most one AND gate for each added bit, whatever the
-//! widths and positions.
+//! It takes one AND gate and reduces the number of bits by one. So a sum takes at most one AND gate
+//! for each added bit, for numbers of any widths and positions.
 
 use std::collections::VecDeque;
 
 use transpute::circuit::{Bit, Builder, Word};
 
-/// The bits to be added, by their power of two.
+/// The bits to be added, in one column for each power of two.
 pub(crate) struct Columns<'b> {
     builder: Builder<'b>,
     columns: Vec<VecDeque<Bit<'b>>>,
@@ -41,12 +41,13 @@ impl<'b> Columns<'b> {
     /// Returns the sum modulo `2^width`. Takes at most one AND gate for each added bit.
     pub(crate) fn sum(mut self, width: usize) -> Word<'b> {
         let zero = self.builder.bit(false);
-        // Carries out of the last column are dropped.
+        // Column `width` collects the carries out of the sum, which are dropped.
         self.columns.resize_with(width + 1, VecDeque::new);
         let mut sum = Vec::with_capacity(width);
         for position in 0..width {
             let mut column = std::mem::take(&mut self.columns[position]);
-            // A queue makes the adders form a tree rather than a chain.
+            // Sums go to the end of the queue. So the adders form a tree, which is less deep than a
+            // chain.
             while column.len() > 1 {
                 let (a, b) = (column.pop_front(), column.pop_front());
                 let [a, b, c] = [a, b, column.pop_front()].map(|bit| bit.unwrap_or(zero));
@@ -60,7 +61,7 @@ impl<'b> Columns<'b> {
     }
 }
 
-/// Returns the low and the high bit of `a + b + c`: 1 AND.
+/// Returns the low and the high bit of `a + b + c`. It takes one AND gate.
 fn full_adder<'b>(a: Bit<'b>, b: Bit<'b>, c: Bit<'b>) -> (Bit<'b>, Bit<'b>) {
     let (ac, bc) = (a ^ c, b ^ c);
     (ac ^ b, c ^ (ac & bc))

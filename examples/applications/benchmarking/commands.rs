@@ -174,7 +174,7 @@ struct DemoArgs {
     json: bool,
 }
 
-/// The summary of a run with many companies.
+/// The summary of a round with many companies in one process, printed as JSON.
 #[derive(Serialize)]
 struct SimulationReport {
     companies: usize,
@@ -185,7 +185,7 @@ struct SimulationReport {
     uploaded_ms: f64,
     /// Time from the first connection until all companies had their results.
     elapsed_ms: f64,
-    /// Time of the plain computation.
+    /// Time to compute the same statistics in the clear.
     plain_us: f64,
     results: statistics::Report,
 }
@@ -368,7 +368,7 @@ fn figures(path: &Path, count: usize) -> Result<Vec<u32>, Failure> {
 }
 
 fn parse(figure: &str) -> Result<u32, String> {
-    // The message does not repeat the text, because a mistyped figure is as secret as a valid one.
+    // The error message does not contain the text, because a mistyped figure may reveal the figure.
     (figure.trim().parse()).map_err(|_| "expected a whole number from 0 to 4294967295".into())
 }
 

@@ -1,4 +1,5 @@
-//! A company. It sends each server a share of its figure and combines the results of both.
+//! A company. It sends each server a share of its figure, and combines the servers' shares of the
+//! results.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -21,7 +22,7 @@ use crate::{
     wire::{Message, Upload, UploadId, WireError, receive, send},
 };
 
-/// Pause before a failed connection is tried again.
+/// Pause before the next attempt after a connection has failed.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Time limit for closing a connection in an orderly way.
@@ -47,7 +48,7 @@ pub(crate) struct RoundConfig {
     pub(crate) evaluator: ServerAddress,
     /// The transport of both connections.
     pub(crate) transport: Arc<dyn Transport>,
-    /// Time to wait for the results, including the time until the servers start.
+    /// Maximum time until the results have arrived, including the time until the servers start.
     pub(crate) timeout: Duration,
 }
 
@@ -69,11 +70,11 @@ struct ResultShare {
 pub(crate) struct OpenLinks([(LinkReader, LinkWriter); 2]);
 
 impl OpenLinks {
-    /// Closes the connections. This may take a round trip, so it is not part of receiving the
-    /// results.
+    /// Closes the connections. This may take a round trip, so [`Company::take_part`] returns the
+    /// results before.
     pub(crate) async fn close(self) {
         let say = async |(reader, mut writer): (LinkReader, LinkWriter)| {
-            // An error does not matter: the results were received.
+            // An error is ignored, because the results were already received.
             let _ = timeout(CLOSE_TIMEOUT, writer.shutdown()).await;
             drop(reader);
         };
@@ -95,9 +96,9 @@ impl Company {
     /// has accepted its share.
     ///
     /// # Errors
-    /// Returns [`Failure::TooLate`] after [`RoundConfig::timeout`]. [`Failure::Refused`] if a
-    /// server refuses the upload. [`Failure::Disagreement`] if the servers sent results of
-    /// different numbers of companies. Errors of connections that may not be solved by retrying.
+    /// Returns [`Failure::TooLate`] after [`RoundConfig::timeout`], [`Failure::Refused`] if a
+    /// server refuses the upload, and [`Failure::Disagreement`] if the servers sent results for
+    /// different numbers of companies. Returns errors of connections that a retry cannot solve.
     pub(crate) async fn take_part(
         &self,
         round_config: &RoundConfig,
@@ -111,8 +112,8 @@ impl Company {
         )?;
         let id = *random()?;
         let mask = Zeroizing::new(u32::from_be_bytes(*random()?));
-        // Each share alone is uniformly random. Any two shares XOR to a valid 32-bit figure, so a
-        // company cannot send an invalid one.
+        // Each share alone is uniformly random. The XOR of any two shares is a valid 32-bit figure,
+        // so the servers need no check that a company's figure is valid.
         let rest = Zeroizing::new(*self.figure ^ *mask);
         let obtain = |peer, place, share| {
             self.obtain_results(

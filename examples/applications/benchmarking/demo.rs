@@ -1,4 +1,4 @@
-//! Both servers and the companies in one process, over encrypted connections of this machine.
+//! Runs both servers and the companies in one process, with encrypted connections over loopback.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,15 +13,15 @@ use crate::{
     transports,
 };
 
-/// Time limit of every wait.
+/// Time limit of each wait of a server or a company.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 const ROUND: &str = "demo";
 
-/// Runs two servers, and companies with these figures.
+/// Runs two servers, and one company for each figure.
 ///
 /// # Errors
-/// The first [`Failure`] of a party.
+/// Returns the first [`Failure`] of a server or a company.
 pub(crate) async fn run(
     figures: &[u32],
     order: Order,
@@ -68,7 +68,8 @@ pub(crate) async fn run(
         timeout: TIMEOUT,
     };
     let companies = identities.into_iter().zip(figures.iter().copied());
-    // A server's own error is more specific than what it reports to companies.
+    // The failure of a company does not end `try_join`. So if a server fails, its own error is
+    // returned, which is more specific than the refusal that it sends to companies.
     let playing = async { Ok(simulate(&round_config, companies.collect(), order).await) };
     let (simulated, first, second) = tokio::try_join!(playing, first.run(), second.run())?;
     Ok((simulated?, [first, second]))

@@ -5,13 +5,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::failure::Failure;
 
-/// Number of file descriptors that a program needs apart from connections of companies.
+/// Number of file descriptors reserved for purposes other than connections of companies.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Raises the limit on open files so that this many connections fit.
+/// Raises the limit on open files so that the process can have `links` connections.
 ///
 /// # Errors
-/// Returns [`Failure::Usage`] with the system's limit, if that is too low.
+/// Returns [`Failure::Usage`] if the maximum that the system allows is too low.
 pub(crate) fn raise_file_limit(links: usize) -> Result<(), Failure> {
     let needed = links as u64 + OTHER_DESCRIPTORS;
     let limit = getrlimit(Resource::Nofile);

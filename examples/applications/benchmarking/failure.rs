@@ -1,4 +1,4 @@
-//! The error of the programs.
+//! The error type of the servers and companies.
 
 use std::{io, path::PathBuf, time::Duration};
 
@@ -43,7 +43,7 @@ pub(crate) enum Failure {
         #[source]
         source: WireError,
     },
-    /// Another party refused or gave up.
+    /// Another party refused an upload or gave up the round.
     #[error("{peer} refused: {why}")]
     Refused { peer: &'static str, why: Refusal },
     /// The two servers have different parameters.
@@ -60,7 +60,7 @@ pub(crate) enum Failure {
     /// A time limit was exceeded.
     #[error("{what} took more than {limit:?}")]
     TooLate { what: &'static str, limit: Duration },
-    /// Companies learned results that differ from the plain computation.
+    /// This number of companies learned results that differ from a computation in the clear.
     #[error("{0} companies have results that differ from the plain computation")]
     Wrong(usize),
     /// The connection between the servers failed.
@@ -92,7 +92,7 @@ impl Failure {
         }
     }
 
-    /// Returns whether the error may be temporary, so that the caller should try again.
+    /// Returns whether the error may be temporary, so that the caller should connect again.
     pub(crate) fn may_pass(&self) -> bool {
         let Self::Link { source, .. } = self else {
             return false;

@@ -1,5 +1,5 @@
 //! A folder with the keys of all parties, for trials on one machine. In production, each party
-//! creates its own.
+//! creates its own key and keeps it secret.
 
 use std::{
     fs,
@@ -10,8 +10,9 @@ use transpute::{Fingerprint, Identity, Role};
 
 use crate::failure::Failure;
 
-/// Creates missing keys of servers and companies. Writes the servers' fingerprints to `garbler.id`
-/// and `evaluator.id`, and the list of companies to `companies.txt`.
+/// Creates the key files of both servers and of `companies` companies that do not exist yet. Writes
+/// the servers' fingerprints to `garbler.id` and `evaluator.id`, and those of the companies to
+/// `companies.txt`.
 ///
 /// # Errors
 /// Returns [`Failure::Identity`] or [`Failure::File`] if a file cannot be read or written.

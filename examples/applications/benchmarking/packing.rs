@@ -15,8 +15,8 @@ pub(crate) fn pack(bits: &Bits) -> Vec<u8> {
     bytes
 }
 
-/// Unpacks `width` bits. Returns `None` if the number of bytes does not match or a padding bit is
-/// set.
+/// Unpacks `width` bits from bytes. Returns `None` if the number of bytes is not the minimum for
+/// `width` bits, or if a padding bit is set.
 pub(crate) fn unpack(bytes: &[u8], width: usize) -> Option<Bits> {
     if bytes.len() != width.div_ceil(8) {
         return None;
@@ -28,7 +28,7 @@ pub(crate) fn unpack(bytes: &[u8], width: usize) -> Option<Bits> {
     Some((0..width).map(bit).collect())
 }
 
-/// Packs a set of numbers below `limit` as a bit set.
+/// Packs a set of numbers below `limit` as a bit set of `limit` bits.
 pub(crate) fn pack_numbers(numbers: &[u16], limit: usize) -> Vec<u8> {
     let mut bits = Bits::zeros(limit);
     for &number in numbers {
@@ -37,14 +37,15 @@ pub(crate) fn pack_numbers(numbers: &[u16], limit: usize) -> Vec<u8> {
     pack(&bits)
 }
 
-/// Unpacks a set of numbers below `limit`, in ascending order. Returns `None` like [`unpack`].
+/// Unpacks a bit set of `limit` bits. Returns its numbers in ascending order, or `None` if
+/// [`unpack`] rejects the bytes.
 pub(crate) fn unpack_numbers(bytes: &[u8], limit: usize) -> Option<Vec<u16>> {
     let bits = unpack(bytes, limit)?;
     let numbers = bits.iter().zip(0_u16..).filter(|(bit, _)| *bit);
     Some(numbers.map(|(_, number)| number).collect())
 }
 
-/// Returns random bytes of the system.
+/// Returns random bytes from the operating system.
 ///
 /// # Errors
 /// Returns [`Failure::Random`] if the system provides none.
@@ -54,7 +55,7 @@ pub(crate) fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, Failure> {
     Ok(bytes)
 }
 
-/// Returns random bits of the system.
+/// Returns random bits from the operating system.
 ///
 /// # Errors
 /// Returns [`Failure::Random`] if the system provides none.

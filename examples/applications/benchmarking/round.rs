@@ -11,20 +11,22 @@ use transpute::Fingerprint;
 
 use crate::{failure::Failure, statistics::FIGURE_BITS};
 
-/// Minimum number of companies. With two companies, each would learn the other's figure from the
-/// average.
+/// Minimum number of companies in a round. With two companies, each would learn the other's figure
+/// from the average.
 pub(crate) const MIN_COMPANIES: usize = 3;
 
-/// Maximum number of companies. The tables for more companies do not fit into a prepared run.
+/// Maximum number of companies in a round. The garbled tables for more companies exceed the maximum
+/// size of a prepared run.
 pub(crate) const MAX_COMPANIES: usize = 1024;
 
 /// Maximum length of a round's name, in bytes.
 const MAX_NAME: usize = 256;
 
-/// Maximum size of a list of companies, in bytes.
+/// Maximum size of a file with a list of companies, in bytes.
 const MAX_LIST: u64 = 1 << 20;
 
-/// Contexts of the hashes, which keep them distinct from hashes of other programs.
+/// The contexts of two BLAKE3 hashes: the [`RoundId`] and the hash of a list. They separate these
+/// hashes from other uses of BLAKE3.
 const ROUND_CONTEXT: &str = "transpute example benchmarking 2026-11 round";
 const LIST_CONTEXT: &str = "transpute example benchmarking 2026-11 list of companies";
 
@@ -61,10 +63,10 @@ impl RoundId {
 pub(crate) struct Members(Vec<Fingerprint>);
 
 impl Members {
-    /// Creates the list.
+    /// Creates the list from fingerprints in any order.
     ///
     /// # Errors
-    /// Returns a message that states what is wrong with the list.
+    /// Returns a message if a fingerprint is repeated or the number of companies is not supported.
     pub(crate) fn new(fingerprints: impl IntoIterator<Item = Fingerprint>) -> Result<Self, String> {
         let mut seen = BTreeSet::new();
         for fingerprint in fingerprints {
@@ -85,7 +87,8 @@ impl Members {
     /// that begin with `#`, are comments.
     ///
     /// # Errors
-    /// Returns [`Failure::File`]. Returns [`Failure::Content`] with the number of the line.
+    /// Returns [`Failure::File`] if the file cannot be read, and [`Failure::Content`] if a line or
+    /// the list is invalid.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let cannot = |source| Failure::File {
             path: path.to_owned(),
@@ -135,7 +138,7 @@ impl Members {
         self.0.iter().copied()
     }
 
-    /// Returns a hash of the list, which servers compare.
+    /// Returns a hash of the list. The two servers compare it to detect different lists.
     pub(crate) fn digest(&self) -> [u8; 32] {
         let mut hash = blake3::Hasher::new_derive_key(LIST_CONTEXT);
         for fingerprint in &self.0 {

@@ -1,5 +1,5 @@
-//! The statistics: their layout in bits, their presentation, and a plain computation to compare
-//! with.
+//! The statistics: their layout in the circuit's output, their presentation, and their computation
+//! in the clear for comparison.
 
 use std::fmt;
 
@@ -17,8 +17,8 @@ pub(crate) fn bit_length(value: u128) -> usize {
     (u128::BITS - value.leading_zeros()) as usize
 }
 
-/// The width of each result. The results are sent in the order sum, sum of squares, median,
-/// maximum, sum of the top quarter.
+/// The width of each result in the output of the circuit. The order of the results is: sum, sum of
+/// squares, median, maximum, sum of the top quarter.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Layout {
     companies: usize,
@@ -36,8 +36,8 @@ impl Layout {
     /// Returns the layout for this number of companies.
     pub(crate) fn new(companies: usize) -> Self {
         let largest = u128::from(u32::MAX);
-        // In the paper, the smallest figure of the top quarter has rank (3 n + 3) / 4, rounded up.
-        // This is the number of ranks from there on.
+        // In the paper, the smallest figure of the top quarter has rank (3 n + 3) / 4, rounded up,
+        // in ascending order. `top` is the number of figures from this rank to rank n.
         let top = (companies.saturating_add(1) / 4).max(1);
         Self {
             companies,
@@ -53,8 +53,8 @@ impl Layout {
         self.widths().iter().sum()
     }
 
-    /// Returns the number of figures before the median in descending order. The median has rank n /
-    /// 2, rounded up, from the smallest.
+    /// Returns the index of the median in descending order, counted from 0. In ascending order, the
+    /// median has rank n / 2, rounded up.
     pub(crate) fn above_median(&self) -> usize {
         self.companies / 2
     }
@@ -132,8 +132,8 @@ impl Statistics {
     /// Returns the statistics as text for output.
     pub(crate) fn report(&self) -> Report {
         let (n, top) = (self.companies as u128, Layout::new(self.companies).top);
-        // Products are below 2^85, so they do not overflow. Dishonest servers may send inconsistent
-        // results, so the difference saturates.
+        // The products are below 2^85, so they do not overflow. The subtraction saturates, because
+        // dishonest servers may send a sum that is too large for the sum of squares.
         let spread = (n * self.sum_of_squares).saturating_sub(self.sum * self.sum);
         Report {
             companies: self.companies,
@@ -152,7 +152,7 @@ impl Statistics {
     }
 }
 
-/// Statistics for output.
+/// The statistics in the form that is printed or written as JSON.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct Report {
     companies: usize,

@@ -8,8 +8,9 @@ use transpute::{
     transport::{Quic, QuicOptions, Tcp, TcpOptions},
 };
 
-/// Maximum number of concurrent handshakes of a server, of at most about 100 KiB each. A thousand
-/// companies may connect at once, and each handshake takes a round trip.
+/// Maximum number of concurrent handshakes of a server. Each takes up to about 100 KiB of memory.
+/// The number is large because a thousand companies may connect at once, and each handshake takes a
+/// round trip.
 const MAX_HANDSHAKES: usize = 256;
 
 /// Finds a transport by name: `tcp` or `quic`, with optional settings.

@@ -37,8 +37,8 @@ impl Uploads {
     /// Stores an upload of company `number`.
     ///
     /// # Errors
-    /// Returns [`Refusal::Twice`] after a different upload of the company. Returns
-    /// [`Refusal::Closed`] after [`close`](Self::close).
+    /// Returns [`Refusal::Twice`] if the company has made a different upload before. Returns
+    /// [`Refusal::Closed`] if the upload is new and [`close`](Self::close) was called before.
     pub(crate) fn store(
         &mut self,
         number: u16,
@@ -62,7 +62,8 @@ impl Uploads {
         self.is_closed = true;
     }
 
-    /// Returns the shares of these companies in this order; `None` if one has not uploaded.
+    /// Returns the shares of these companies in the given order. `None` if a company has not
+    /// uploaded.
     pub(crate) fn shares(&self, companies: &[u16]) -> Option<Zeroizing<Vec<u32>>> {
         let share = |&number: &u16| Some(*self.entries.get(usize::from(number))?.as_ref()?.share);
         let mut shares = Zeroizing::new(Vec::with_capacity(companies.len()));

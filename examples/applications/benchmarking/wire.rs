@@ -29,9 +29,9 @@ pub(crate) enum Message {
     Upload(Upload),
     /// The server has accepted the share.
     Accepted,
-    /// The server's share of the results of this number of companies.
+    /// The server's XOR share of the results, and the number of companies that took part.
     Results { companies: u16, piece: Vec<u8> },
-    /// The server refuses the upload, or has no results.
+    /// The server refuses the upload, or the round has no results for the company.
     Refused(Refusal),
     /// The parameters of the round, sent by each server to the other.
     Parameters(RoundParameters),
@@ -74,11 +74,11 @@ pub(crate) struct RoundParameters {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub(crate) enum Refusal {
-    /// The message is unknown or unexpected.
+    /// The server received an unknown or unexpected message.
     Malformed = 1,
     /// The upload is for another round, or for other servers.
     OtherRound = 2,
-    /// The figure has a different number of bits.
+    /// The upload has another number of bits than the server expects for a figure.
     Width = 3,
     /// The company has made a different upload before.
     Twice = 4,
@@ -120,7 +120,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The reason why no message was received.
+/// The error of receiving a message.
 #[derive(Debug, Error)]
 pub(crate) enum WireError {
     /// The connection failed.
@@ -186,8 +186,8 @@ impl Message {
     }
 
     fn encode(&self) -> Zeroizing<Vec<u8>> {
-        // The capacity suffices for every message: a growing vector would leave copies of a share
-        // in memory.
+        // The capacity suffices for every message. A vector that grows would leave copies of a
+        // share in memory.
         let mut bytes = Zeroizing::new(Vec::with_capacity(3 + MAX_BODY));
         bytes.extend([0, 0, self.kind()]);
         match self {
@@ -257,7 +257,7 @@ impl Message {
     }
 }
 
-/// The unread part of a body.
+/// The part of a message's body that was not parsed yet.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
@@ -289,8 +289,8 @@ pub(crate) async fn send(
     Ok(writer.flush().await?)
 }
 
-/// Receives a message. Errors name it `expected`. Not cancel-safe: drop the connection after
-/// cancelling.
+/// Receives a message. `expected` is the name of the expected message for errors. Not cancel-safe:
+/// after the future is dropped, the connection must not be used.
 ///
 /// # Errors
 /// Returns [`WireError`] if the connection fails or the message is invalid.

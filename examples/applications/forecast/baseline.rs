@@ -1,7 +1,6 @@
 //! The common parts of the two baseline protocols: connecting, roles and checks.
 //!
-//! The evaluator has the role of the paper's Alice, who holds the key. The garbler has the role of
-//! Bob.
+//! The evaluator is Alice in the paper, who holds the Paillier key. The garbler is Bob.
 
 use std::{
     sync::Arc,
@@ -25,11 +24,11 @@ use crate::{
 /// The transport that is used if none is named.
 const DEFAULT_TRANSPORT: &str = "tcp";
 
-/// Pause before a failed connection is tried again.
+/// Pause before the next attempt after a connection has failed.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Number of bits by which shares exceed the numbers, so that random shares hide them
-/// statistically.
+/// Number of bits that a share has in addition to those of the shared number, so that a random
+/// share statistically hides the number.
 pub(crate) const SHARE_SLACK: u32 = 64;
 
 /// The parameters of a computation.
@@ -54,7 +53,7 @@ pub(crate) struct Finished {
     pub(crate) online: Duration,
     /// Time to generate the key, before connecting.
     pub(crate) setup: Duration,
-    /// Bytes sent and received.
+    /// Number of bytes that this party sent, and number that it received.
     pub(crate) bytes: [u64; 2],
     /// The name of the transport.
     pub(crate) transport: &'static str,
@@ -246,7 +245,8 @@ pub(crate) async fn run(
     let transport = link.info().transport;
     let started = Instant::now();
     let runtime = tokio::runtime::Handle::current();
-    // On a blocking thread, because exponentiations would delay the tasks of the link.
+    // The protocol runs on a thread that may block, because its exponentiations would delay the
+    // tasks of the link.
     let computing = tokio::task::spawn_blocking(move || {
         runtime.block_on(async {
             let mut state = handshake::exchange(Channel::new(link), task, shares, &key).await?;
@@ -289,7 +289,7 @@ pub(crate) async fn run(
 /// Checks that the key is long enough for the division.
 ///
 /// # Errors
-/// Returns [`ProtocolError::KeyTooShort`] if it is not.
+/// Returns [`ProtocolError::KeyTooShort`] if the key is too short.
 pub(crate) fn check(task: Task) -> Result<(), ProtocolError> {
     let needed = match task.approach {
         Approach::Newton => newton::key_bits(&task.division),

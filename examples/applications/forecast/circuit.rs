@@ -1,4 +1,5 @@
-//! The circuits. They add shares, then divide, multiply or average the sums.
+//! The circuits. Each adds the parties' shares of its numbers, then divides, multiplies or averages
+//! the sums.
 
 use transpute::{
     Bits, Builder, Circuit, CircuitError,
@@ -48,7 +49,8 @@ pub(crate) fn multiplication(width: usize, signed: bool) -> Result<Circuit, Circ
         let [x, y] = numbers(b, [width, width]);
         let (low, mut high) = x.widening_mul(&y);
         if signed {
-            // The unsigned product treats a negative factor as larger by 2^width.
+            // In the unsigned product, a negative factor counts as 2^width more than its value. So
+            // the other factor is subtracted from the high half.
             let zero = b.word(0, width);
             for (factor, other) in [(&x, &y), (&y, &x)] {
                 high -= &factor.bit(width - 1).select(other, &zero);
@@ -74,7 +76,7 @@ pub(crate) struct Average {
 }
 
 impl Average {
-    /// Returns the final division: the weighted sum by the sum of the weights.
+    /// Returns the parameters of the final division, of the weighted sum by the sum of the weights.
     pub(crate) fn division(&self) -> Division {
         let carries = (usize::BITS - self.periods.saturating_sub(1).leading_zeros()) as usize;
         // The divisor is never negative, so a signed division needs a sign bit for it.
@@ -90,7 +92,7 @@ impl Average {
 
 /// Builds the circuit of a weighted average. Input value 0 is the garbler's shares of all values,
 /// then of all weights; input value 1 is the evaluator's. The outputs are those of [`division`].
-/// The divisor is 0 if all weights are.
+/// If all weights are 0, the divisor is 0.
 ///
 /// # Errors
 /// Returns [`CircuitError`] if the circuit is too large.
@@ -144,7 +146,8 @@ pub(crate) fn significant_bits(width: usize, signed: bool) -> Result<Circuit, Ci
             true => magnitude(&sum),
             false => sum.clone(),
         };
-        // Sets a bit for each place up to the highest one, from the top down.
+        // `seen` becomes 1 at the highest bit that is 1, from the top down, and stays 1 below. So
+        // the number of ones in `places` is the number of significant bits.
         let mut seen = b.bit(false);
         let mut places = Vec::with_capacity(width);
         for bit in magnitude.bits().into_iter().rev() {
@@ -159,7 +162,7 @@ pub(crate) fn significant_bits(width: usize, signed: bool) -> Result<Circuit, Ci
     })
 }
 
-/// Returns the number of bits that a count from 0 to `width` takes.
+/// Returns the number of bits that represent every count from 0 to `width`.
 pub(crate) fn count_bits(width: usize) -> usize {
     (usize::BITS - width.leading_zeros()) as usize
 }
@@ -184,7 +187,8 @@ pub(crate) fn read_quotient(outputs: &[Bits], division: Division) -> Option<Quot
     Some(Quotient::Value(value.negated_if(negative)))
 }
 
-/// Adds both parties' shares of numbers of the given widths.
+/// Declares an input value of each party: its shares of numbers of the given widths. Returns the
+/// sums of the shares.
 fn numbers<'b, const N: usize>(b: Builder<'b>, widths: [usize; N]) -> [Word<'b>; N] {
     let total = widths.iter().sum();
     let [own, other] = [(); 2].map(|()| b.input_word(total));
@@ -205,14 +209,16 @@ fn output_quotient<'b>(b: Builder<'b>, x: &Word<'b>, y: &Word<'b>, division: Div
     }
     let negative = x.bit(x.width() - 1) ^ y.bit(y.width() - 1);
     let divided = divide(b, &magnitude(x), &magnitude(y), division.fraction);
-    // Without this, the sign of one number would be visible if the other number is 0.
+    // The sign of a zero quotient, or of one with divisor 0, would reveal the sign of the other
+    // number. So it is cleared.
     let has_sign = !x.is_zero() & !divided.divisor_is_zero;
     b.output(divided.magnitude);
     b.output(negative & has_sign);
     b.output(divided.divisor_is_zero);
 }
 
-/// Returns the magnitude of a number in two's complement: one AND per bit except one.
+/// Returns the magnitude of a number in two's complement. It takes one AND gate less than the
+/// number has bits.
 fn magnitude<'b>(number: &Word<'b>) -> Word<'b> {
     let b = number.builder();
     let sign = number.bit(number.width() - 1);
@@ -220,9 +226,10 @@ fn magnitude<'b>(number: &Word<'b>) -> Word<'b> {
     flipped + Word::from(sign).resize(number.width())
 }
 
-/// Adds two numbers and a carry bit: one AND per bit, the same as without the carry.
+/// Adds two numbers and a carry bit. It takes one AND gate per bit, as many as without the carry.
 fn add_with_carry<'b>(x: &Word<'b>, y: &Word<'b>, carry: Bit<'b>) -> Word<'b> {
-    // An additional lowest place adds the bit to itself, which produces the carry.
+    // Both numbers get `carry` as an additional lowest bit. The sum of these two bits produces the
+    // carry into the next bit.
     let carry = Word::from(carry);
     (carry.concat(x) + carry.concat(y)).slice(1..1 + x.width())
 }
@@ -230,12 +237,12 @@ fn add_with_carry<'b>(x: &Word<'b>, y: &Word<'b>, carry: Bit<'b>) -> Word<'b> {
 /// Divides `2^fraction x` by `y`, both unsigned, by non-restoring division. Each step takes one
 /// more bit of the dividend and adds or subtracts the divisor.
 ///
-/// The partial remainder lies between minus the divisor and the divisor. So step `k` computes its
-/// low `min(k, m) + 1` bits, the highest of which is the sign. In the first steps the divisor may
-/// be wider than that; then the remainder is negative whatever those bits are.
+/// The partial remainder lies between minus the divisor and the divisor. So step `k` computes only
+/// its low `min(k, m) + 1` bits. The highest of them is the sign, unless the divisor has more than
+/// `k` bits. In that case the remainder is negative, and the computed sign is ignored.
 fn divide<'b>(b: Builder<'b>, x: &Word<'b>, y: &Word<'b>, fraction: usize) -> Divided<'b> {
     let (n, m) = (x.width(), y.width());
-    // fits[k] is whether the divisor has only its k lowest bits; fits[0] is whether it is 0.
+    // fits[k] is whether the divisor is below 2^k. So fits[0] is whether the divisor is 0.
     let mut fits = vec![b.bit(true); m + 1];
     for k in (0..m).rev() {
         fits[k] = fits[k + 1] & !y.bit(k);
@@ -253,7 +260,8 @@ fn divide<'b>(b: Builder<'b>, x: &Word<'b>, y: &Word<'b>, fraction: usize) -> Di
         let is_not_negative = !partial.bit(width - 1);
         positive = match fits.get(k) {
             Some(&fits) => fits & is_not_negative,
-            // For the divisor 0, the remainder overflows. This must not affect the output.
+            // For the divisor 0, the remainder overflows. The bit is set to 1, so that the output
+            // does not depend on the dividend.
             None => divisor_is_zero | is_not_negative,
         };
         quotient.push(positive);

@@ -1,4 +1,4 @@
-//! The division: its parameters, shares and result, for all approaches.
+//! The parameters, shares and result of a division, which all approaches use.
 
 use std::{fmt, str::FromStr};
 
@@ -107,7 +107,7 @@ pub(crate) struct Shares {
     pub(crate) divisor: Integer,
 }
 
-/// Converts a width, which is always small.
+/// Converts a width in bits. Widths are small, so the conversion is lossless.
 pub(crate) fn to_u32(bits: usize) -> u32 {
     u32::try_from(bits).unwrap_or(u32::MAX)
 }

@@ -35,8 +35,8 @@ use crate::{
     wire::{Kind, ProtocolError},
 };
 
-/// Number of additional bits of the blinded quotient's precision. They compensate cancellation of
-/// the random numbers, so that the result is wrong about once in 2^60 runs.
+/// Number of additional fraction bits of the blinded quotient. They compensate cancellation between
+/// terms with random numbers, so that the result is wrong only about once in 2^60 runs.
 const GUARD_BITS: u32 = 64;
 
 /// Returns the minimum length of the key for a division, in bits.
@@ -83,7 +83,7 @@ impl Sizes {
 /// The first byte of a number in a message: its sign.
 const POSITIVE: u8 = 0;
 const NEGATIVE: u8 = 1;
-/// The first byte of an undefined number.
+/// The first byte of a quotient that is undefined, because the divisor is 0.
 const UNDEFINED: u8 = 2;
 
 fn write(number: Option<&Integer>, len: usize) -> Result<Vec<u8>, ProtocolError> {
@@ -111,7 +111,7 @@ fn read(bytes: &[u8]) -> Result<Option<Integer>, ProtocolError> {
     }
 }
 
-/// Runs the party with the key, whose encrypted shares were already sent.
+/// Runs the evaluator, which holds the key. It has sent its encrypted shares in the handshake.
 ///
 /// # Errors
 /// Returns [`ProtocolError`] if the link fails or the peer violates the protocol.
@@ -142,7 +142,7 @@ pub(crate) async fn evaluator(
     })
 }
 
-/// Runs the party that blinds the numbers.
+/// Runs the garbler, which blinds the numbers.
 ///
 /// # Errors
 /// Returns [`ProtocolError`] if the link fails or the peer violates the protocol.
@@ -164,7 +164,8 @@ pub(crate) async fn garbler(
     let [u, v] = [0, 1].map(|row| {
         let [r, s] = [0, 1].map(|column| blinding.0[row][column].modulo(key.modulus()));
         let sum = key.add(&key.scale(&x, &r), &key.scale(&y, &s));
-        // Re-randomized, because the peer knows the randomness of its own ciphertexts.
+        // A fresh encryption of 0 re-randomizes the sum, because the peer knows the randomness of
+        // its own ciphertexts.
         key.add(&sum, &key.encrypt(&nothing, &mut state.rng))
     });
     state
@@ -190,7 +191,8 @@ struct Blinding([[Integer; 2]; 2]);
 impl Blinding {
     fn draw(key_bits: u32, rng: &mut (impl CryptoRng + ?Sized)) -> Self {
         let bits = key_bits / 2;
-        // Random signs, so that the signs of the sums reveal nothing of those of the numbers.
+        // The random numbers have random signs, so that the signs of `u` and `v` do not reveal the
+        // signs of dividend and divisor.
         Self([(); 2].map(|()| {
             [(); 2].map(|()| {
                 let sign = Integer::random(1, rng).is_zero();
@@ -211,7 +213,8 @@ impl Blinding {
             .shifted_left(to_u32(division.fraction) + half)
             .plus(&denominator.magnitude());
         let (quotient, _) = rounded.divided_by(&denominator.magnitude().shifted_left(half))?;
-        // The quotient is largest for the divisor 1, so a larger result means the divisor 0.
+        // The quotient is largest for the divisor 1. So a result above this maximum shows that the
+        // divisor is 0.
         let limit = to_u32(division.width() + division.fraction);
         let largest = Integer::power_of_two(limit);
         if quotient > largest {

@@ -1,4 +1,4 @@
-//! Computation with a garbled circuit.
+//! The approach that divides or averages with a garbled circuit.
 
 use std::{
     error::Error,
@@ -69,7 +69,7 @@ pub(crate) async fn divide(
     ])
 }
 
-/// Returns a party that records the time of its established link.
+/// Returns a party, and a cell that receives the time from `started` to its established link.
 fn party(circuit: &Circuit, role: Role, started: Instant) -> (Party, Arc<OnceLock<Duration>>) {
     let link = Arc::new(OnceLock::new());
     let there = link.clone();
@@ -78,7 +78,7 @@ fn party(circuit: &Circuit, role: Role, started: Instant) -> (Party, Arc<OnceLoc
         Role::Evaluator => Party::evaluator(circuit),
     };
     let party = party.output_to(OutputPolicy::Both).on_progress(move |_| {
-        // The callback is called once, so the value is not set yet.
+        // `set` cannot fail, because this callback is called only once.
         let _ = there.set(started.elapsed());
     });
     (party, link)

@@ -8,7 +8,8 @@ use crate::{
     division::{Division, WIDTHS},
 };
 
-/// Gates of multiplication by width, from Table 1. The paper's compiler failed for 128 bits.
+/// The paper's Table 1: width in bits, and number of gates of multiplication. The paper's compiler
+/// failed for 128 bits.
 const TABLE_1: [(usize, u32); 6] = [
     (8, 430),
     (16, 1_622),
@@ -18,8 +19,8 @@ const TABLE_1: [(usize, u32); 6] = [
     (64, 24_902),
 ];
 
-/// Gates of division by width, from Table 2. The paper's compiler failed for 32 bits and was not
-/// tried for more.
+/// The paper's Table 2: width in bits, and number of gates of division. The paper's compiler failed
+/// for 32 bits and was not tried for larger widths.
 const TABLE_2: [(usize, u32); 6] = [
     (8, 971),
     (12, 1_379),
@@ -29,7 +30,7 @@ const TABLE_2: [(usize, u32); 6] = [
     (28, 16_665),
 ];
 
-/// The gates of a circuit after constant folding and removal of negations.
+/// The number of gates of a circuit after constant folding and removal of negations.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Gates {
     /// AND gates, which cost bytes and time.
@@ -48,7 +49,7 @@ impl Gates {
     }
 }
 
-/// A line of a table, for the circuits of one width.
+/// A line of a printed table: the circuits of one width, and the paper's number of gates.
 struct Line {
     width: usize,
     unsigned: Gates,

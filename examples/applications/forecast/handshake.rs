@@ -35,7 +35,7 @@ fn hello(task: &Task, nonce: &[u8; NONCE_LEN]) -> [u8; HELLO_LEN] {
     bytes
 }
 
-/// Parses the parameters of a hello, with their names.
+/// Iterates over the parameters in a hello: the name and the value of each.
 fn parameters(hello: &[u8]) -> impl Iterator<Item = (&'static str, u64)> {
     const PARAMETERS: [(&str, usize); 7] = [
         ("the version", 1),
@@ -61,7 +61,7 @@ fn parameters(hello: &[u8]) -> impl Iterator<Item = (&'static str, u64)> {
 /// Exchanges hellos and the public key, and checks that the parameters are equal.
 ///
 /// # Errors
-/// Returns [`ProtocolError::Disagreement`] if parameters differ; errors of the link.
+/// Returns [`ProtocolError::Disagreement`] if parameters differ. Returns errors of the link.
 pub(crate) async fn exchange(
     mut channel: Channel,
     task: Task,
@@ -76,13 +76,15 @@ pub(crate) async fn exchange(
     if let Key::Secret(key) = key {
         channel.put(Kind::Key, &key.public().to_bytes());
         channel.flush().await?;
-        // The encrypted shares need no answer first, which saves half a round trip.
+        // The encrypted shares are sent before the peer's hello arrives, which saves half a round
+        // trip.
         if task.approach == Approach::Fast {
             let encrypted = fast::encrypt_shares(key.public(), &shares, &mut rng);
             channel.put(Kind::Shares, &encrypted);
         }
     }
-    // An error of sending is returned later: the peer's hello may explain why it has left.
+    // A send error is returned only after the peer's hello was compared, because the hello may show
+    // why the peer has closed the link.
     let sent = channel.flush().await;
     let theirs = channel.receive(Kind::Hello, HELLO_LEN).await?;
     for ((field, ours), (_, theirs)) in parameters(&ours).zip(parameters(&theirs)) {
@@ -95,7 +97,7 @@ pub(crate) async fn exchange(
         }
     }
     sent?;
-    // The hello of the party with the key comes first, on both sides.
+    // Both parties hash the hellos in the same order: first that of the party with the key.
     let (first, second) = match key {
         Key::Secret(_) => (&ours[..], &theirs[..]),
         Key::OfPeer => (&theirs[..], &ours[..]),

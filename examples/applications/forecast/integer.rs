@@ -1,4 +1,4 @@
-//! Signed integers of any size, for shares, quotients and the plain computations of the baselines.
+//! Signed integers of any size, for shares, for quotients and for computations in the clear.
 
 use std::{cmp::Ordering, fmt, str::FromStr};
 
@@ -8,7 +8,8 @@ use thiserror::Error;
 use transpute::Bits;
 use zeroize::Zeroize;
 
-/// Maximum number of decimal digits, about 4,096 bits: more than any number of this program has.
+/// Maximum number of decimal digits of a parsed integer. Such a number has about 4,096 bits, which
+/// is more than any number of this program.
 const MAX_DIGITS: usize = 1_234;
 
 /// A signed integer, zeroized on drop.
@@ -16,9 +17,9 @@ const MAX_DIGITS: usize = 1_234;
 /// Operations are not constant-time. A peer can observe only the total time of a protocol.
 #[derive(Clone)]
 pub(crate) struct Integer {
-    /// Never set for zero.
+    /// Whether the number is below 0. False for 0.
     negative: bool,
-    /// Without leading zero limbs, except for the first limb.
+    /// The absolute value. It has no leading zero limbs, but at least one limb.
     magnitude: BoxedUint,
 }
 
@@ -73,7 +74,7 @@ impl Integer {
 
     /// Returns the low `width` bits in two's complement, least significant first.
     pub(crate) fn to_bits(&self, width: usize) -> Bits {
-        // For negative numbers: complement, then add one.
+        // A negative number is the complement of its magnitude, plus one.
         let mut carry = self.negative;
         (0..width)
             .map(|i| {
@@ -171,7 +172,7 @@ impl Integer {
         ))
     }
 
-    /// Returns the residue modulo `modulus`, with the modulus' precision.
+    /// Returns the residue modulo `modulus`, as a number with as many limbs as the modulus.
     pub(crate) fn modulo(&self, modulus: &NonZero<BoxedUint>) -> BoxedUint {
         let rest = self.magnitude.rem_vartime(modulus);
         match self.negative && !is_zero(&rest) {
@@ -180,7 +181,8 @@ impl Integer {
         }
     }
 
-    /// Returns the integer of a residue, whose upper half represents negative numbers.
+    /// Converts a residue to an integer of the same class near 0. Residues in the upper half of the
+    /// range represent negative numbers.
     pub(crate) fn centred(residue: &BoxedUint, modulus: &NonZero<BoxedUint>) -> Self {
         let value = Self::new(false, residue);
         let modulus = Self::new(false, modulus.as_ref());
@@ -190,7 +192,7 @@ impl Integer {
         }
     }
 
-    /// Returns the magnitude as `len` bytes, little-endian; `None` if it is longer.
+    /// Returns the magnitude as `len` bytes, little-endian. `None` if it does not fit.
     pub(crate) fn to_le_bytes(&self, len: usize) -> Option<Vec<u8>> {
         let mut bytes = self.magnitude.to_le_bytes().into_vec();
         if bytes.iter().skip(len).any(|&byte| byte != 0) {
@@ -201,7 +203,7 @@ impl Integer {
         Some(bytes)
     }
 
-    /// Parses a little-endian magnitude.
+    /// Creates an integer from its sign and its magnitude in little-endian bytes.
     pub(crate) fn from_le_bytes(negative: bool, bytes: &[u8]) -> Self {
         if bytes.is_empty() {
             return Self::zero();
@@ -225,7 +227,7 @@ impl Integer {
     }
 }
 
-/// Drops leading zero limbs. Otherwise magnitudes would grow with each operation.
+/// Removes leading zero limbs. Without this, magnitudes would get longer with each operation.
 fn trimmed(magnitude: &BoxedUint) -> BoxedUint {
     if magnitude.nlimbs() == 0 {
         return BoxedUint::zero();
@@ -287,7 +289,7 @@ impl fmt::Display for Integer {
 }
 
 impl fmt::Debug for Integer {
-    /// Omits the value, which may be a private input.
+    /// Shows only the number of bits, because the value may be a private input.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Integer({} bits)", self.bits())
     }

@@ -41,10 +41,10 @@ use division::{Approach, Division, Shares};
 use integer::Integer;
 use report::Report;
 
-/// Number of bits of a number of observations.
+/// Width of the number of observations that `average` uses as a divisor, in bits.
 const OBSERVATION_BITS: usize = 32;
 
-/// Number of fraction bits of an average, unless others are given.
+/// Number of fraction bits of an average if `--fraction` is not given.
 const AVERAGE_FRACTION: usize = 16;
 
 #[tokio::main(flavor = "current_thread")]
@@ -140,8 +140,8 @@ async fn average(args: args::Average) -> Result<Vec<String>, Box<dyn Error>> {
         return weighted(&how, average, &values, &weights).await;
     }
 
-    // Each party computes its part of the sum alone: the product of a share with a known weight
-    // needs no circuit.
+    // The weights are known to both parties. So each party multiplies its shares by them and adds
+    // the products without the other party.
     let weights = match weights.is_empty() {
         true => vec![Integer::from(1); periods],
         false => weights,
@@ -176,7 +176,7 @@ async fn average(args: args::Average) -> Result<Vec<String>, Box<dyn Error>> {
     quotient("average", &how, division, &shares).await
 }
 
-/// Computes an average with weights that neither party knows.
+/// Computes an average with split weights, which neither party knows.
 async fn weighted(
     how: &ComputeArgs,
     average: circuit::Average,
@@ -211,7 +211,8 @@ async fn quotient(
     division: Division,
     shares: &[Option<Shares>; 2],
 ) -> Result<Vec<String>, Box<dyn Error>> {
-    // The shares of a party in another process are never used.
+    // If the party runs in another process, its shares are not known here. The zeros in their place
+    // are not used.
     let of = |role| {
         shares[index(role)].clone().unwrap_or(Shares {
             dividend: Integer::zero(),
@@ -271,7 +272,8 @@ fn index(role: Role) -> usize {
     }
 }
 
-/// Calls a function for each party in this process. The results are indexed by role.
+/// Calls a function for each party that runs in this process. Returns the results by role, and
+/// `None` for a party in another process.
 fn for_parties<T>(
     place: &Place,
     mut make: impl FnMut(Role) -> Result<T, Box<dyn Error>>,
@@ -284,7 +286,7 @@ fn for_parties<T>(
 }
 
 impl Shares {
-    /// Returns a party's input of the division circuit.
+    /// Returns these shares as the input bits of the division circuit.
     fn bits(&self, division: &Division) -> Bits {
         let mut bits = self.dividend.to_bits(division.dividend);
         bits.extend([self.divisor.to_bits(division.divisor)]);

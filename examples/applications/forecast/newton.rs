@@ -8,10 +8,10 @@
 //! 1. A garbled circuit reveals to both the number of significant bits of the divisor, which gives
 //!    the first estimate. The paper compares the lengths of the two shares, which suffices if both
 //!    have the same sign. Otherwise it proposes to add them, and the circuit does that.
-//! 2. Each iteration multiplies shares under encryption, in one round trip. It scales the product
-//!    down in a second one, with one oblivious transfer. For scaling, the parties need the number
-//!    of times that the sum of their shares wraps around. That depends on the half of the range
-//!    with the evaluator's share, and on the garbler's share.
+//! 2. Each iteration multiplies shares under encryption, in one round trip. In a second round trip,
+//!    it scales the product down with one oblivious transfer. For scaling, the parties need to know
+//!    how often the sum of their shares wraps around the modulus. This number depends on the
+//!    garbler's share, and on whether the evaluator's share is in the upper half of the range.
 //! 3. The quotient is computed from dividend and reciprocal in the same way, and its shares are
 //!    exchanged.
 //!
@@ -46,14 +46,14 @@ use crate::{
     wire::{Kind, ProtocolError},
 };
 
-/// Number of additional bits of the reciprocal. They compensate the rounding errors of scaling.
+/// Number of additional bits of the reciprocal, which compensate the rounding errors of scaling.
 const GUARD_BITS: u32 = 3;
 
-/// Maximum length of a message of a garbled circuit for [`MAX_BITS`](crate::division::MAX_BITS)
-/// bits.
+/// Maximum length of a message of the garbled circuit for the first estimate, in bytes. It suffices
+/// for numbers of [`MAX_BITS`](crate::division::MAX_BITS) bits.
 const MAX_GARBLED: usize = 1 << 20;
 
-/// Returns the exponent of `N`.
+/// Returns the exponent `2 l - 1` of `N`, the numerator of the reciprocal.
 fn scale_bits(division: &Division) -> u32 {
     2 * (to_u32(division.width().max(division.fraction)) + GUARD_BITS) - 1
 }
@@ -64,8 +64,8 @@ pub(crate) fn key_bits(division: &Division) -> u32 {
     2 * scale_bits(division) + 6
 }
 
-/// Returns the number of iterations. The error of the reciprocal is a third at first, and each
-/// iteration squares it, until it is less than a quarter of the quotient's last bit.
+/// Returns the number of iterations. The relative error of the first estimate is at most a third.
+/// Each iteration squares the error, until it is less than a quarter of the quotient's last bit.
 pub(crate) fn iterations(division: &Division) -> u32 {
     let needed = f64::from(to_u32(division.width() + division.fraction) + 2);
     let good_bits = |iterations: u32| 3_f64.log2() * 2_f64.powi(iterations.cast_signed());
@@ -85,12 +85,12 @@ struct Computation<'a> {
 
 /// The public information about the divisor.
 struct Estimate {
-    /// The first estimate of the magnitude's reciprocal.
+    /// The first estimate of the reciprocal `N / |y|` of the divisor's magnitude.
     reciprocal: Integer,
     is_negative: bool,
 }
 
-/// Runs the party with the key.
+/// Runs the evaluator, which holds the key.
 ///
 /// # Errors
 /// Returns [`ProtocolError`] if the link fails or the peer violates the protocol.
@@ -130,8 +130,8 @@ pub(crate) async fn evaluator(
         let scaled = computation
             .scale_as_evaluator(&product, scale_bits(&division))
             .await?;
-        // The subtracted number must not be less than the exact one. Adding 2 ensures that, because
-        // scaling is too low by at most 2.
+        // The iteration needs `z^2 y / N` rounded up. Adding 2 ensures that `scaled` is not below
+        // it, because the result of scaling is too low by at most 2.
         let scaled = computation.plus(&scaled, &computation.share(&Integer::from(2)));
         z = computation.minus(&computation.plus(&z, &z), &scaled);
     }
@@ -143,12 +143,12 @@ pub(crate) async fn evaluator(
     let product = computation.plus(&product, &own);
     let distance = scale_bits(&division) - to_u32(division.fraction);
     let scaled = computation.scale_as_evaluator(&product, distance).await?;
-    // Scaling is too low by one about half of the time.
+    // In about half of the cases, the result of scaling is too low by one. So one is added.
     let share = computation.plus(&scaled, &computation.share(&Integer::from(1)));
     computation.open(&share, &estimate).await
 }
 
-/// Runs the party without the key.
+/// Runs the garbler, which has no secret key.
 ///
 /// # Errors
 /// Returns [`ProtocolError`] if the link fails or the peer violates the protocol.
@@ -229,7 +229,7 @@ impl<'a> Computation<'a> {
         self.key.encrypt(value, &mut self.state.rng)
     }
 
-    /// Computes the first estimate; `None` for the divisor 0.
+    /// Computes the first estimate with a garbled circuit. Returns `None` if the divisor is 0.
     async fn estimate(&mut self, role: Role) -> Result<Option<Estimate>, ProtocolError> {
         let division = self.state.task.division;
         let width = division.width();
@@ -265,7 +265,8 @@ impl<'a> Computation<'a> {
         }))
     }
 
-    /// Sends encrypted factors, and decrypts this party's share of the product.
+    /// Sends encrypted factors to the garbler. Receives and decrypts this party's share of the
+    /// product.
     async fn product(&mut self, key: &SecretKey, factors: Vec<u8>) -> Result<Share, ProtocolError> {
         self.state.channel.send(Kind::Shares, &factors).await?;
         let len = self.key.ciphertext_len();
@@ -280,8 +281,8 @@ impl<'a> Computation<'a> {
         Ok(self.key.read(&bytes)?)
     }
 
-    /// Sends the encryption of `first`, plus the sum of products, minus a mask. Returns the mask
-    /// plus `own`.
+    /// Sends the garbler's answer: an encryption of `first`, plus the products in `sum`, minus a
+    /// random mask. Returns the mask plus `own`, which is the garbler's share of the total.
     async fn answer(
         &mut self,
         first: Option<Ciphertext>,
@@ -289,7 +290,8 @@ impl<'a> Computation<'a> {
         own: &Share,
     ) -> Result<Share, ProtocolError> {
         let mask = Zeroizing::new(self.key.random(&mut self.state.rng));
-        // The answer contains a fresh encryption, whose randomness hides the factors.
+        // The fresh encryption of minus the mask re-randomizes the answer. Without it, the answer's
+        // randomness could reveal the factors.
         let mut answer = self.encrypt(&self.minus(&self.share(&Integer::zero()), &mask));
         if let Some(first) = first {
             answer = self.key.add(&answer, &first);
@@ -302,9 +304,9 @@ impl<'a> Computation<'a> {
         Ok(self.plus(&mask, own))
     }
 
-    /// Divides a split number by a power of two. The result is rounded down, or one less. The
-    /// garbler offers one result for each half of the range of shares. The evaluator selects the
-    /// result for the half that contains its share, by oblivious transfer.
+    /// Divides a split number by 2^`distance`. The result is rounded down, or one less. The garbler
+    /// offers one result for each half of the range of shares. By oblivious transfer, the evaluator
+    /// selects the result for the half that contains its share.
     async fn scale_as_evaluator(
         &mut self,
         share: &Share,
@@ -369,8 +371,8 @@ impl<'a> Computation<'a> {
         Ok(own)
     }
 
-    /// Returns a value that is unique to the next oblivious transfer of this run. The keys of the
-    /// transfer are bound to it.
+    /// Returns the identifier of the next oblivious transfer, which is unique in this run. The keys
+    /// of the transfer depend on it.
     fn next_transfer(&mut self) -> [u8; 32] {
         self.transfers += 1;
         blake3::Hasher::new_derive_key("transpute forecast v1: oblivious transfer")
@@ -380,7 +382,7 @@ impl<'a> Computation<'a> {
             .into()
     }
 
-    /// Exchanges the shares of the quotient.
+    /// Exchanges the shares of the quotient and returns the quotient.
     async fn open(
         &mut self,
         share: &Share,
@@ -404,9 +406,9 @@ impl<'a> Computation<'a> {
     }
 }
 
-/// Returns how many times the sum of two shares wraps around the modulus: 0 to 2. The magnitude of
-/// their number is below a quarter of the modulus. `is_upper` is whether the other share is in the
-/// upper half.
+/// Returns how many times the modulus must be subtracted from the sum of two shares to get the
+/// shared number: 0 to 2. The number may be negative, and its magnitude is below a quarter of the
+/// modulus. `is_upper` is whether the other share is in the upper half of the range.
 fn wraps(is_upper: bool, share: &Integer, modulus: &Integer) -> i128 {
     let fourfold = share.shifted_left(2);
     let first = if is_upper {
@@ -417,7 +419,7 @@ fn wraps(is_upper: bool, share: &Integer, modulus: &Integer) -> i128 {
     i128::from(is_upper) + i128::from(fourfold >= first)
 }
 
-/// Masks or unmasks a message.
+/// Masks or unmasks a message with a stream derived from a key of an oblivious transfer.
 fn mask(key: u128, branch: bool, message: &mut [u8]) {
     let mut stream = blake3::Hasher::new_derive_key("transpute forecast v1: transferred share");
     stream
@@ -430,7 +432,7 @@ fn mask(key: u128, branch: bool, message: &mut [u8]) {
     }
 }
 
-/// Evaluates a garbled circuit over the channel. Both parties learn the outputs.
+/// Runs one party of a garbled circuit over the channel. Both parties learn the outputs.
 async fn evaluate(
     state: &mut PartyState,
     role: Role,

@@ -1,7 +1,8 @@
 //! Paillier's additively homomorphic encryption.
 //!
-//! With `g = n + 1`, a ciphertext of `m` is `(1 + m n) r^n mod n^2`. The product of ciphertexts
-//! encrypts the sum of the messages, and a power of a ciphertext encrypts a multiple.
+//! With `g = n + 1`, a ciphertext of `m` is `(1 + m n) r^n mod n^2`. The product of two ciphertexts
+//! is an encryption of the sum of the messages. The power of a ciphertext with exponent `k` is an
+//! encryption of `k m`.
 
 use crypto_bigint::{
     BoxedUint, ConcatenatingMul, ConcatenatingSquare, NonZero, Odd, RandomMod, Resize,
@@ -164,18 +165,18 @@ impl PublicKey {
         Ciphertext(mask.mul(&self.encode(message)))
     }
 
-    /// Adds encrypted messages.
+    /// Returns an encryption of the sum of two encrypted messages, modulo n.
     pub(crate) fn add(&self, a: &Ciphertext, b: &Ciphertext) -> Ciphertext {
         Ciphertext(a.0.mul(&b.0))
     }
 
-    /// Adds a message below the modulus without fresh randomness. The caller must add a fresh
-    /// encryption before the ciphertext is sent.
+    /// Adds a plain message below the modulus to an encrypted one. The result has the randomness of
+    /// `a`. So the caller must add a fresh encryption before it sends the result.
     pub(crate) fn add_plain(&self, a: &Ciphertext, message: &BoxedUint) -> Ciphertext {
         Ciphertext(a.0.mul(&self.encode(message)))
     }
 
-    /// Multiplies an encrypted message by a factor below the modulus.
+    /// Multiplies an encrypted message by a plain factor below the modulus.
     pub(crate) fn scale(&self, a: &Ciphertext, factor: &BoxedUint) -> Ciphertext {
         Ciphertext(a.0.pow_bounded_exp(factor, self.bits))
     }
@@ -222,8 +223,8 @@ impl PublicKey {
         all.try_into().map_err(|_| wrong)
     }
 
-    /// Returns a random nonzero number below the modulus. A number without an inverse would reveal
-    /// a factor of the modulus, so it occurs with negligible probability only.
+    /// Returns a random nonzero number below the modulus. The probability that it has no inverse is
+    /// negligible, because such a number reveals a factor of the modulus.
     fn unit(&self, rng: &mut (impl CryptoRng + ?Sized)) -> BoxedMontyForm {
         loop {
             let value = self.random(rng);
@@ -233,7 +234,7 @@ impl PublicKey {
         }
     }
 
-    /// Returns `1 + message n`.
+    /// Returns `1 + message n` modulo n^2, which is `g` to the power of the message.
     fn encode(&self, message: &BoxedUint) -> BoxedMontyForm {
         let product = message.concatenating_mul(self.modulus.as_ref());
         let product = product.resize_unchecked(2 * self.bits);
@@ -262,7 +263,8 @@ impl SecretKey {
         }
     }
 
-    /// Returns the key for two primes; `None` if they are equal or their product is too short.
+    /// Creates the key for two primes. Returns `None` if the primes are equal or their product has
+    /// less than `bits` bits.
     fn of_primes(p: &BoxedUint, q: &BoxedUint, bits: u32) -> Option<Self> {
         if p == q {
             return None;
@@ -294,7 +296,7 @@ impl SecretKey {
         let power = (ciphertext.0)
             .pow_bounded_exp(&self.order, public.bits)
             .retrieve();
-        // The power is 1 modulo n, so n divides the difference.
+        // `power` is 1 modulo n, so n divides `power - 1` without remainder.
         let less_one = power.wrapping_sub(BoxedUint::one());
         let (quotient, _) = less_one.div_rem(&public.modulus);
         (quotient.resize_unchecked(public.bits)).mul_mod(&self.inverse, &public.modulus)
@@ -314,7 +316,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::integer::Integer;
 
-    /// Returns a short key for tests, the same one for each size.
+    /// Returns an insecure short key for tests. Keys are cached: each size has one key.
     pub(crate) fn small_key(bits: u32) -> SecretKey {
         static KEYS: Mutex<BTreeMap<u32, SecretKey>> = Mutex::new(BTreeMap::new());
         let make = || {

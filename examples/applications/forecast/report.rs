@@ -25,7 +25,7 @@ pub(crate) struct Report {
     online: Duration,
     bytes: [u64; 2],
     transport: &'static str,
-    /// JSON fields of one approach only.
+    /// Additional fields of the JSON report, which only one approach has.
     more: Vec<(&'static str, Value)>,
 }
 
@@ -74,7 +74,8 @@ impl Report {
         }
     }
 
-    /// Returns the quotient with decimal places, if it has fraction bits; `None` for the divisor 0.
+    /// Returns the quotient as a decimal number, with [`DIGITS`] decimal places if it has fraction
+    /// bits. `None` if the divisor is 0.
     fn decimal(&self) -> Option<String> {
         match &self.quotient {
             Quotient::Value(value) => {

@@ -1,4 +1,4 @@
-//! Time series and weights: reading, writing and splitting.
+//! Reads, writes and splits time series, and parses weights.
 
 use std::{
     fs::File,
@@ -123,7 +123,7 @@ pub(crate) fn write(path: &Path, values: &[Integer]) -> Result<(), SeriesError> 
     })
 }
 
-/// Returns the last values of a series.
+/// Returns the last `periods` values of a series.
 ///
 /// # Errors
 /// Returns [`SeriesError::Periods`] if there are too few values or too many periods.
@@ -135,8 +135,8 @@ pub(crate) fn last(values: Vec<Integer>, periods: usize) -> Result<Vec<Integer>,
     Ok(values.into_iter().skip(found - periods).collect())
 }
 
-/// Splits a number of `width` bits into two additive shares. Each share alone is statistically
-/// independent of the number, with a distance of 2^-64.
+/// Splits a number of `width` bits into two additive shares. The distribution of a share is almost
+/// independent of the number: the statistical distance is at most 2^-64.
 pub(crate) fn split(
     value: &Integer,
     width: usize,
@@ -191,8 +191,8 @@ pub(crate) fn check_share(value: &Integer, width: usize) -> Result<(), SeriesErr
     }
 }
 
-/// Parses weights with decimal places, scaled to integers by a common power of ten. This does not
-/// change the average, because the sum of the weights is scaled too.
+/// Parses decimal weights and multiplies them by a common power of ten, so that all are integers.
+/// This does not change the average, because the sum of the weights is scaled too.
 ///
 /// # Errors
 /// Returns [`SeriesError::Weight`] if a weight is invalid.

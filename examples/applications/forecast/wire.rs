@@ -39,11 +39,11 @@ pub(crate) enum Kind {
     Products = 4,
     /// A quotient of blinded numbers.
     Blinded = 5,
-    /// A part of the session of a garbled circuit.
+    /// Bytes of the garbled-circuit session that computes the first estimate.
     Garbled = 6,
     /// The receiver's message of an oblivious transfer.
     Choice = 7,
-    /// The sender's message of an oblivious transfer, with the masked pair.
+    /// The sender's message of an oblivious transfer, with both masked strings.
     Masked = 8,
     /// A share of the output, or the output.
     Output = 9,
@@ -125,12 +125,12 @@ pub(crate) enum ProtocolError {
     Circuit(#[from] transpute::CircuitError),
 }
 
-/// A link that carries messages.
+/// Sends and receives messages over a link.
 pub(crate) struct Channel {
     reader: LinkReader,
     writer: LinkWriter,
     stats: LinkStats,
-    /// Messages that the next flush sends.
+    /// Encoded messages that the next [`flush`](Self::flush) sends.
     outbox: Vec<u8>,
     is_encrypted: bool,
 }
@@ -162,7 +162,8 @@ impl Channel {
     /// Appends a message to the messages that the next [`flush`](Self::flush) sends.
     pub(crate) fn put(&mut self, kind: Kind, payload: &[u8]) {
         self.outbox.push(kind as u8);
-        // Receivers reject messages long before their length exceeds four bytes.
+        // A length that does not fit into four bytes is replaced by the maximum. Receivers reject
+        // much shorter messages.
         let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         self.outbox.extend_from_slice(&len.to_le_bytes());
         self.outbox.extend_from_slice(payload);

@@ -15,15 +15,15 @@ use std::{
 
 use crate::{benchmarking, forecast, records::Record, running_average, survey};
 
-/// The text of a page.
+/// The Markdown text of a page, or an error.
 type Page = Result<String, Box<dyn Error>>;
 
 /// An application of this package.
 struct Application {
-    /// The name of its folder and of its files of results.
+    /// The name of the application's folder and of its files of results.
     name: &'static str,
-    /// Renders the body of the page from records in the order of the plan. The heading and the line
-    /// on the origin of the records are the same for all applications.
+    /// Renders the body of the page from records, which are in the order of the plan. `page` adds
+    /// the heading and the line about the origin of the records.
     render: fn(&[Record]) -> Page,
 }
 
@@ -140,7 +140,7 @@ impl Application {
     }
 }
 
-/// The built programs, and the search path for commands.
+/// The paths of the built programs, and the value of PATH for the measured commands.
 struct Programs {
     transpute: PathBuf,
     path: OsString,
@@ -186,7 +186,7 @@ impl Programs {
     }
 }
 
-/// Builds a workspace in the release profile. Returns the folder of its programs.
+/// Builds a workspace in the release profile. Returns the folder with the built programs.
 fn build(workspace: &Path, what: &[&str]) -> Result<PathBuf, Box<dyn Error>> {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
     succeed(

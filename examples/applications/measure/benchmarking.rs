@@ -15,9 +15,10 @@ const LARGEST: (f64, f64) = (45.0, 100.0);
 struct Published {
     order: &'static str,
     figure: &'static str,
-    /// The share of communication in the running time at the largest values, in percent.
+    /// The part of the running time that communication takes, in percent, for the values in
+    /// [`LARGEST`].
     at_largest: &'static str,
-    /// The average share over 5 to 45 companies, in percent.
+    /// The same part as an average over 5 to 45 companies, in percent.
     on_average: &'static str,
 }
 
@@ -95,7 +96,7 @@ fn beside_the_paper(records: &[Record]) -> Outcome<String> {
             .collect();
         table.push([
             format!("seconds, {} ({})", published.order, published.figure),
-            // The paper's text has one number for both orders. Other numbers are in plots only.
+            // The paper's text has one number for both orders of uploads. It has no other numbers.
             "up to 15 minutes".to_owned(),
             cell(&largest, elapsed_s)?,
         ]);
@@ -163,7 +164,7 @@ fn delays(records: &[&Record]) -> Outcome<Vec<f64>> {
     Ok(groups.into_iter().map(|(delay, _)| delay).collect())
 }
 
-/// Renders the share of the path in the time.
+/// Renders the part of the running time that the delay of the path causes.
 fn shares(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new(
         "",
@@ -215,7 +216,7 @@ fn shares(records: &[Record]) -> Outcome<String> {
     ))
 }
 
-/// Renders the times of a thousand companies.
+/// Renders the times of rounds with a thousand companies.
 fn many(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new(
         "",

@@ -13,7 +13,8 @@ const WIDTHS: [f64; 7] = [8.0, 16.0, 24.0, 32.0, 48.0, 64.0, 128.0];
 /// Round-trip time of the internet path, in milliseconds.
 const FAR_MS: f64 = 45.0;
 
-/// Table 3 of the paper, for large numbers: seconds by width, of the party that took longer.
+/// A part of the paper's Table 3, for large numbers: for each width, the seconds of the party that
+/// took longer.
 struct Published {
     approach: &'static str,
     /// Both parties on host 1, and both on host 2.
@@ -128,7 +129,7 @@ fn divisions<'a>(
         .collect()
 }
 
-/// Renders the comparison of circuits over the long path with the paper's fastest protocol.
+/// Renders a comparison on the internet path: our circuits and the paper's fastest protocol.
 fn verdict(records: &[Record]) -> Outcome<String> {
     let mut table = Table::new(
         "",

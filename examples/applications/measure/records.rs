@@ -12,12 +12,12 @@ pub(super) use transpute_testbed::programs::ProgramRecord as Record;
 /// A table that is rendered as Markdown.
 pub(super) use transpute_testbed::report::Table;
 
-/// Returns a variable as text.
+/// Returns the value of a variable of the record's cell as text.
 pub(super) fn text(record: &Record, variable: &str) -> Result<String, Box<dyn Error>> {
     setting(record, variable).map(Setting::to_string)
 }
 
-/// Returns a variable as a number.
+/// Returns the value of a variable of the record's cell as a number.
 pub(super) fn value(record: &Record, variable: &str) -> Result<f64, Box<dyn Error>> {
     match setting(record, variable)? {
         Setting::Integer(value) => Ok(*value as f64),
@@ -110,8 +110,8 @@ pub(super) fn median(
     Ok(samples.median())
 }
 
-/// Returns the median of a value for a table. Adds the number of successful runs if some failed. If
-/// all runs were cut off, returns the time limit.
+/// Formats the median of a value over the successful runs as a table cell. If some runs failed, the
+/// cell also has the number of successful ones. If all runs were cut off, it has the time limit.
 pub(super) fn cell(
     records: &[&Record],
     value: impl Fn(&Record) -> Result<f64, Box<dyn Error>>,

@@ -15,9 +15,9 @@ const MEBI: f64 = (1 << 20) as f64;
 /// Round-trip time between the paper's hosts without added latency, in milliseconds (section V-B).
 const BASE_RTT_MS: f64 = 0.18;
 
-/// Returns the paper's time of a computation in milliseconds, by added latency in milliseconds
-/// (section VI-C, Figure 6). Without latency, it is the baseline in the text. The regression line
-/// of the figure does not pass through this value.
+/// Returns the paper's time of a computation for an added latency, both in milliseconds (section
+/// VI-C, Figure 6). It follows from the regression line of the figure. Without latency, it is the
+/// baseline in the text, because the line does not pass through this value.
 fn published_latency(added_ms: f64) -> f64 {
     if added_ms == 0.0 {
         return 5.35;
@@ -72,7 +72,7 @@ fn seconds(record: &Record) -> Result<f64, Box<dyn Error>> {
 
 /// Returns the added latency in milliseconds.
 fn added(rtt_ms: f64) -> f64 {
-    // Rounded to hundredths, because the values are decimal fractions.
+    // Rounding to hundredths removes floating-point errors: added latencies are decimal fractions.
     ((rtt_ms - BASE_RTT_MS) * 100.0).round() / 100.0
 }
 
@@ -182,7 +182,7 @@ fn batches(records: &[Record], experiment: &str, added_ms: f64) -> Result<Table,
         ],
     );
     let mut groups = groups(of(records, experiment), |record| value(record, "batch"))?;
-    // Values of the paper without a measurement here get a line of their own.
+    // A published value gets a separate line if there is no measurement for the same parameters.
     for &(added, batch, _) in &PUBLISHED_BATCHES {
         if added == added_ms && !groups.iter().any(|(known, _)| *known == batch) {
             groups.push((batch, Vec::new()));

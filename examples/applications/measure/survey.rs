@@ -7,9 +7,9 @@ use transpute_testbed::report::number;
 
 use crate::records::{Record, Table, cell, groups, median, of, said_by_a, said_by_b, text, used};
 
-/// A record of Table 17.
+/// A row of Table 17.
 struct Published {
-    /// The prefix of the names of the experiments that correspond to the record.
+    /// The prefix of the names of our experiments that correspond to the row.
     variant: &'static str,
     /// Number of bits of an answer in our experiment: 5 choices, or numbers below 256. The answers
     /// in the paper have 32 bits.
@@ -18,7 +18,7 @@ struct Published {
     /// Upper bound of the time, in seconds.
     seconds: f64,
     megabytes: f64,
-    /// Cost of the traffic at 0.1 and 0.2 USD per gigabyte.
+    /// Cost of the traffic in USD, at 0.1 and at 0.2 USD per gigabyte.
     dollars: &'static str,
 }
 

@@ -10,7 +10,7 @@ use transpute::{
 /// Number of bits of a distance.
 pub(crate) const DISTANCE_BITS: usize = 32;
 
-/// Number of bits of the running sum. The sum of [`MAX_ROUNDS`] distances fits in.
+/// Number of bits of the running sum: enough for the sum of [`MAX_ROUNDS`] distances.
 pub(crate) const SUM_BITS: usize = 48;
 
 /// Maximum number of rounds.
@@ -52,8 +52,8 @@ pub(crate) fn circuit(rounds: usize, opened: Opened) -> Result<Circuit, CircuitE
                 b.output(sums);
             }
             Opened::Batch => {
-                // The wide running sum is the last term. So the distances are added first, in
-                // narrow sums, which need fewer gates.
+                // The distances are added first and the running sum last, because the upper bits of
+                // distances are the constant 0, whose addition needs no gates.
                 terms.push(sum);
                 b.output(Word::sum(&terms));
             }
@@ -129,7 +129,7 @@ mod tests {
     fn extremes_do_not_overflow() {
         for opened in [Opened::Round, Opened::Batch] {
             assert_eq!(sums(0, &[0], opened), [0]);
-            // The last round with the maximum number of maximum distances.
+            // The largest possible sum: this is round MAX_ROUNDS, and all distances are u32::MAX.
             let before = (MAX_ROUNDS - 1) * u64::from(u32::MAX);
             let expected = MAX_ROUNDS * u64::from(u32::MAX);
             assert_eq!(sums(before, &[u32::MAX], opened), [expected]);

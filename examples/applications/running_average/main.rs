@@ -58,7 +58,7 @@ struct RoundArgs {
     json: bool,
 }
 
-/// Maximum number of rounds in a batch: a circuit of half a million AND gates.
+/// Maximum number of rounds in a batch. The circuit of such a batch has half a million AND gates.
 const MAX_BATCH: u64 = 10_000;
 
 #[derive(Args, Debug)]
@@ -112,7 +112,7 @@ impl Source {
 
 impl RoundArgs {
     fn prepare(&self) -> Result<Rounds, Box<dyn Error>> {
-        // Both numbers are bounded by the argument parser.
+        // The casts are lossless, because the argument parser limits both numbers.
         Rounds::new(self.rounds as usize, self.batch as usize, self.open)
     }
 }
@@ -163,7 +163,8 @@ async fn run(cli: Cli) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Compares the sums that the server has learned with the expected ones.
+/// Sets `outcome.correct` if `expected` has the distances of all rounds: whether the server has
+/// learned their running sums.
 fn checked(mut outcome: Outcome, rounds: &Rounds, expected: Option<&[u32]>) -> Outcome {
     outcome.correct = expected.map(|distances| rounds.expected_sums(distances) == outcome.sums);
     outcome

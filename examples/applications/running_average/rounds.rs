@@ -1,4 +1,4 @@
-//! The rounds of both parties over one connection.
+//! Runs all rounds of a party over one connection, batch by batch.
 
 use std::{
     error::Error,
@@ -16,8 +16,9 @@ use transpute_applications::{Answer, Usage, part};
 
 use crate::circuit::{Opened, circuit, distances_to_bits, sum_to_bits, sums_from_bits};
 
-/// Time without a message after which the peer counts as lost. With 10 % packet loss, TCP may be
-/// silent for several seconds because its retransmission timeout doubles with each loss.
+/// Time without a message from the peer after which the connection is closed. With 10 % packet
+/// loss, TCP may deliver nothing for several seconds, because its retransmission timeout doubles
+/// with each loss.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The parameters and circuits of the rounds, which both parties share.
@@ -27,7 +28,7 @@ pub(crate) struct Rounds {
     batch: usize,
     opened: Opened,
     program: Arc<Program>,
-    /// The circuit of the last batch, if that is shorter.
+    /// The circuit of the last batch, if that batch has fewer rounds than the others.
     rest: Option<Arc<Program>>,
 }
 
@@ -46,19 +47,19 @@ pub(crate) struct Outcome {
     /// The running sums that the server has learned.
     #[serde(skip)]
     pub(crate) sums: Vec<u64>,
-    /// Whether all sums are as expected, if the expected ones are known.
+    /// Whether `sums` are the expected ones. `None` if the distances are not known to this process.
     pub(crate) correct: Option<bool>,
     and_gates: u64,
-    /// Bytes sent to and received from the transport.
+    /// Number of bytes that this party sent. `bytes_received` is the number that it received.
     bytes_sent: u64,
     bytes_received: u64,
-    /// Time to connect and authenticate.
+    /// Time to connect and authenticate, in seconds.
     connect_s: f64,
-    /// Time of all rounds.
+    /// Time of all rounds, in seconds, without connecting.
     seconds: f64,
     /// Time since the start of the program.
     total_s: f64,
-    /// Time of a batch: median and maximum.
+    /// Median time of a batch, in seconds. `batch_longest_s` is the maximum.
     batch_median_s: f64,
     batch_longest_s: f64,
     #[serde(flatten)]
@@ -66,7 +67,8 @@ pub(crate) struct Outcome {
 }
 
 impl Rounds {
-    /// Compiles the circuits for `count` rounds in batches of this size.
+    /// Compiles the circuits for `count` rounds in batches of `batch` rounds. The last batch may
+    /// have fewer rounds.
     pub(crate) fn new(count: usize, batch: usize, opened: Opened) -> Result<Self, Box<dyn Error>> {
         let batch = batch.min(count);
         let compile = |rounds| -> Result<_, Box<dyn Error>> {
@@ -102,7 +104,7 @@ impl Rounds {
         self.count.div_ceil(self.batch) as u64
     }
 
-    /// Returns the circuit for a batch of this number of rounds.
+    /// Returns the compiled circuit for a batch of `rounds` rounds.
     fn program(&self, rounds: usize) -> &Arc<Program> {
         match &self.rest {
             Some(rest) if rounds != self.batch => rest,
@@ -110,7 +112,7 @@ impl Rounds {
         }
     }
 
-    /// Returns the running sums that the server is expected to learn.
+    /// Computes the running sums that the server learns if the device has these distances.
     pub(crate) fn expected_sums(&self, distances: &[u32]) -> Vec<u64> {
         let mut sum = 0;
         let sums = distances.iter().map(|&distance| {
@@ -211,7 +213,7 @@ async fn run(
     Ok(running.await?)
 }
 
-/// The times and gates of the batches so far.
+/// The time of each completed batch, and the number of AND gates of all completed batches.
 struct Progress {
     started: Instant,
     batches: Vec<Duration>,

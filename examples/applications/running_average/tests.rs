@@ -1,4 +1,4 @@
-//! Tests of both parties, as processes and in one process.
+//! Tests of the program, with each party as a separate process and with both in one process.
 
 use clap::Parser;
 
@@ -9,7 +9,7 @@ mod processes;
 
 use processes::{Keys, act, text};
 
-/// Not a test of its own: the other tests start it as a process.
+/// Runs one party in a child process that another test starts. This is not a test by itself.
 #[test]
 #[ignore = "child of two_processes_keep_the_average_on_every_transport"]
 fn party_process() {
@@ -84,7 +84,7 @@ async fn both_parties_run_in_one_process() {
         let arguments = ["running_average", "demo", "--rounds", "10"]
             .iter()
             .chain(flags);
-        // The demo compares the sums with those of the distances.
+        // The demo returns an error if the server's sums differ from those of the distances.
         crate::run(Cli::try_parse_from(arguments).unwrap())
             .await
             .unwrap();

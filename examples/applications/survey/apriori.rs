@@ -1,12 +1,12 @@
-//! Candidates of the Apriori algorithm. They depend only on public data: the sets found frequent
-//! before.
+//! Candidates of the Apriori algorithm: sets of items that may be frequent. They depend only on
+//! public data, the frequent sets that were opened before.
 
 use std::collections::HashSet;
 
-/// The numbers of items, unique and ascending.
+/// A set of items, as unique item numbers in ascending order.
 pub(crate) type Itemset = Vec<u32>;
 
-/// Returns the sets of one item.
+/// Returns one set for each of the items 0 to `items` - 1.
 pub(crate) fn single_items(items: u32) -> Vec<Itemset> {
     (0..items).map(|item| vec![item]).collect()
 }
@@ -16,7 +16,7 @@ pub(crate) fn single_items(items: u32) -> Vec<Itemset> {
 /// size and be sorted. The candidates are sorted too.
 ///
 /// # Errors
-/// The number of candidates, as soon as it exceeds `max_candidates`.
+/// Returns the number of candidates found so far, as soon as it exceeds `max_candidates`.
 pub(crate) fn candidates_from(
     frequent: &[Itemset],
     max_candidates: usize,
@@ -43,7 +43,7 @@ pub(crate) fn candidates_from(
     Ok(sets)
 }
 
-/// Returns the subsets with one item less.
+/// Returns the subsets that have one item less than `set`.
 fn subsets(set: &[u32]) -> impl Iterator<Item = Itemset> {
     (0..set.len()).map(|left_out| {
         let mut subset = set.to_vec();
@@ -81,7 +81,7 @@ pub(crate) fn groups(
     groups
 }
 
-/// Returns the length of the common prefix.
+/// Returns the number of items in the common prefix of two sets.
 pub(crate) fn shared(one: &[u32], other: &[u32]) -> usize {
     one.iter()
         .zip(other)

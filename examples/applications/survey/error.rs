@@ -46,7 +46,7 @@ pub(crate) enum Problem {
         found: String,
         expected: String,
     },
-    /// The line has a different number of cells than those before.
+    /// The line has a different number of cells than the lines before.
     Cells { found: usize, expected: usize },
     /// A cell is not a number.
     NotANumber { found: String },
@@ -56,11 +56,11 @@ pub(crate) enum Problem {
     TooMany { limit: usize },
 }
 
-/// Maximum length of text from a file in an error message, in characters.
+/// Maximum number of characters that an error message quotes from a file.
 const MAX_SHOWN_CHARS: usize = 40;
 
 impl Problem {
-    /// Returns the problem that text is not a number.
+    /// Creates [`Problem::NotANumber`] with the beginning of `text`.
     pub(crate) fn not_a_number(text: &str) -> Self {
         Self::NotANumber {
             found: shortened(text),

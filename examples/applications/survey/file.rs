@@ -17,7 +17,8 @@ use crate::{
     table::{MAX_CELLS, MAX_COLUMNS, MAX_WIDTH, Table},
 };
 
-/// Maximum length of a line, in bytes: the maximum number of cells, each with a space.
+/// Maximum length of a line, in bytes: 12 for each cell (10 digits, a comma and a space), and the
+/// line break.
 const MAX_LINE: usize = 12 * MAX_COLUMNS + 2;
 
 /// The first words of a file of shares: its type and version.
@@ -26,7 +27,7 @@ const MAGIC: [&str; 2] = ["transpute-shares", "1"];
 /// One party's shares of a table.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Shares {
-    /// The number of the table, equal in both files.
+    /// The random number of the table. It is equal in the files of both parties.
     pub(crate) tag: u64,
     /// The XOR of both parties' tables is the table of answers.
     pub(crate) table: Table,
@@ -70,8 +71,8 @@ impl Shares {
     }
 }
 
-/// Reads plain answers below `values`: comma-separated numbers, with or without a line of column
-/// names.
+/// Reads plain answers, which must be below `values`. Each line has comma-separated numbers. The
+/// first line may have the names of the columns.
 pub(crate) fn read_answers(path: &Path, width: u32, values: u64) -> Result<Table, TableError> {
     let mut lines = Lines::open(path, MAX_LINE)?;
     let Some(first) = lines.next_line()? else {
@@ -102,7 +103,7 @@ pub(crate) fn read_answers(path: &Path, width: u32, values: u64) -> Result<Table
     }
 }
 
-/// Writes plain answers with a line of column names.
+/// Writes plain answers below a line with the names of the columns.
 pub(crate) fn write_answers(path: &Path, table: &Table) -> Result<(), TableError> {
     let names: Vec<String> = (1..=table.columns()).map(|n| format!("q{n}")).collect();
     let header = names.join(",") + "\n";
@@ -184,7 +185,8 @@ fn too_many_columns(found: usize) -> Problem {
     }
 }
 
-/// Reads the remaining lines as rows of numbers of `width` bits, after `first` if it is given.
+/// Reads the remaining lines as rows of numbers of `width` bits. `first` is a row before them, if
+/// one was already read.
 fn rows(
     mut lines: Lines,
     first: Option<String>,
@@ -236,7 +238,7 @@ fn number(cell: &str, width: u32) -> Result<u32, Problem> {
         })
 }
 
-/// Returns the error that the last line read is invalid.
+/// Creates the error for the line that was read last, which has this problem.
 fn wrong(lines: &Lines, problem: Problem) -> TableError {
     TableError::Line {
         path: lines.path().into(),

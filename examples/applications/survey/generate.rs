@@ -10,7 +10,7 @@ use crate::{
     table::{Table, width_of},
 };
 
-/// Returns random answers below `values`. Each question has its own popularity of answers.
+/// Returns random answers below `values`. Each question has its own distribution of answers.
 ///
 /// # Errors
 /// Returns [`TableError::Shape`] if the table would be too large or empty.
@@ -21,7 +21,8 @@ pub(crate) fn answers(
     seed: u64,
 ) -> Result<Table, TableError> {
     let mut random = StdRng::seed_from_u64(seed);
-    // Up to 64 values have random popularities. More values have a triangular distribution.
+    // For up to 64 values, each question has random frequencies of its answers. For more values,
+    // answers have a triangular distribution.
     let popularity: Vec<Vec<f64>> = match values {
         ..=64 => (0..columns)
             .map(|_| (0..values).map(|_| random.random_range(0.2..1.0)).collect())
@@ -37,7 +38,7 @@ pub(crate) fn answers(
                     .random_range(0..values)
                     .midpoint(random.random_range(0..values)),
             };
-            // Values have at most 32 bits.
+            // The cast is lossless, because answers have at most 32 bits.
             cells.push(value as u32);
         }
     }
@@ -84,13 +85,13 @@ pub(crate) fn baskets(rows: usize, items: usize, seed: u64) -> Result<Table, Tab
     Table::new(items, 1, cells)
 }
 
-/// Splits a table into XOR shares, as each respondent does with its row: a random number and its
-/// XOR with the answer.
+/// Splits each answer of a table into two XOR shares: a random number, and the XOR of this number
+/// and the answer. In production, each respondent splits its own row.
 ///
 /// # Errors
 /// Returns [`TableError::Shape`] if the table is invalid.
 pub(crate) fn share(table: &Table) -> Result<[Shares; 2], TableError> {
-    // This generator is cryptographically secure and seeded by the operating system.
+    // `rand::rng` is cryptographically secure, and the operating system seeds it.
     let mut random = rand::rng();
     let tag = random.next_u64();
     let mask = u32::MAX >> (32 - table.width());

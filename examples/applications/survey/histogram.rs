@@ -8,7 +8,7 @@ use transpute::{
 
 use crate::table::{Table, width_of};
 
-/// Number of bits of the table's number, which both parties' shares have in common.
+/// Number of bits of a table's tag. The circuit compares the tags of both parties' shares.
 pub(crate) const TAG_BITS: usize = 64;
 
 /// Maximum number of bins of a histogram.
@@ -19,11 +19,11 @@ const MAX_BINS: u64 = 256;
 pub(crate) enum Bins {
     /// The number of answers equal to each choice, counted from 0.
     ///
-    /// Choices are shared as binary numbers. An invalid number counts as the choice with the same
-    /// bits except the highest one. So every respondent counts exactly once.
+    /// Shares may give a number that is not a choice. It is counted as the choice with the same
+    /// bits except the highest one, so that every respondent is counted exactly once.
     Choices(u64),
-    /// The numbers of answers below the first bound, between consecutive bounds, and from the last
-    /// bound on.
+    /// The number of answers below the first bound, between each two consecutive bounds, and from
+    /// the last bound on. Each bound belongs to the bin above it.
     Ranges { bounds: Vec<u32>, width: u32 },
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum BinsError {
 }
 
 impl Bins {
-    /// Returns bins for choices in numbers of `width` bits.
+    /// Creates bins for this number of choices. `width` is the number of bits of each share.
     pub(crate) fn choices(choices: u64, width: u32) -> Result<Self, BinsError> {
         if !(2..=MAX_BINS).contains(&choices) {
             return Err(BinsError::Choices { found: choices });
@@ -61,7 +61,7 @@ impl Bins {
         }
     }
 
-    /// Returns bins for ranges of numbers of `width` bits.
+    /// Creates bins between these bounds, for numbers of `width` bits.
     pub(crate) fn ranges(bounds: Vec<u32>, width: u32) -> Result<Self, BinsError> {
         let below = 1 << width;
         let is_good = (1..MAX_BINS).contains(&(bounds.len() as u64))
@@ -97,8 +97,9 @@ impl Bins {
 
     /// Builds the circuit for one question with this number of answers.
     ///
-    /// The input values are the garbler's answers and tag, then the evaluator's. The outputs are
-    /// the counts of all bins except one, and whether the tags are equal.
+    /// Input values 0 and 1 are the garbler's: its shares of the answers, and its tag. Input values
+    /// 2 and 3 are the evaluator's. The outputs are one count less than there are bins, and whether
+    /// the tags are equal.
     ///
     /// # Errors
     /// Returns [`CircuitError::TooManyWires`] if the circuit is too large.
@@ -121,7 +122,7 @@ impl Bins {
         })
     }
 
-    /// Returns an upper bound on the AND gates of a question.
+    /// Returns an upper bound on the AND gates of the circuit for one question.
     pub(crate) fn and_gates(&self, answers: u64) -> u64 {
         let counts = self.counts() as u64;
         let selection = match self {
@@ -136,7 +137,7 @@ impl Bins {
     /// Returns the number of counts that are opened: one less than the number of bins.
     fn counts(&self) -> usize {
         match self {
-            // There are at most 256 choices.
+            // The cast is lossless, because there are at most 256 choices.
             Self::Choices(choices) => *choices as usize - 1,
             Self::Ranges { bounds, .. } => bounds.len(),
         }
@@ -147,7 +148,8 @@ impl Bins {
         match self {
             Self::Choices(choices) => {
                 let mut flags = choose(&answer.bits(), *choices as usize);
-                // The count of the first choice follows from the others.
+                // The first choice is not counted: its count is the number of answers minus the
+                // other counts.
                 flags.remove(0);
                 flags
             }
@@ -169,7 +171,8 @@ impl Bins {
                 bins.insert(0, answers.checked_sub(others)?);
             }
             Self::Ranges { .. } => {
-                // The count of a bound includes the answers of all following ranges.
+                // The circuit counts the answers from each bound on. Differences of consecutive
+                // counts give the bins.
                 bins.insert(0, answers);
                 for bin in 0..counts.len() {
                     bins[bin] = bins[bin].checked_sub(bins[bin + 1])?;
@@ -196,7 +199,7 @@ impl Bins {
     }
 }
 
-/// Returns the number of ones, in the minimum number of bits.
+/// Returns the number of flags that are set, as a word of the minimum width for that number.
 pub(crate) fn count<'b>(b: Builder<'b>, flags: Vec<Bit<'b>>) -> Word<'b> {
     let width = width_of(flags.len() as u64 + 1) as usize;
     // For a single flag, the sum has one bit.
@@ -204,9 +207,9 @@ pub(crate) fn count<'b>(b: Builder<'b>, flags: Vec<Bit<'b>>) -> Word<'b> {
     ones.resize(width)
 }
 
-/// Returns a bit for each choice, exactly one of which is set for any number. All bits except the
-/// highest select a choice. The highest bit distinguishes the first choices from those that exceed
-/// the lower bits.
+/// Returns a flag for each choice. Exactly one flag is set, for any number in `bits`. The bits
+/// except the highest one select a choice below 2^(n - 1). The highest bit, if set, replaces choice
+/// c by c + 2^(n - 1) if that choice exists.
 fn choose<'b>(bits: &[Bit<'b>], choices: usize) -> Vec<Bit<'b>> {
     let Some((&highest, low)) = bits.split_last() else {
         return Vec::new();
@@ -223,7 +226,8 @@ fn choose<'b>(bits: &[Bit<'b>], choices: usize) -> Vec<Bit<'b>> {
     flags
 }
 
-/// Returns a bit for each value of the bits, in ascending order: `2^n - n - 1` AND.
+/// Returns a flag for each value that `n` bits can have, in ascending order. Exactly one flag is
+/// set. This takes `2^n - n - 1` AND gates.
 fn one_hot<'b>(bits: &[Bit<'b>]) -> Vec<Bit<'b>> {
     match bits {
         [] => Vec::new(),
@@ -231,8 +235,9 @@ fn one_hot<'b>(bits: &[Bit<'b>]) -> Vec<Bit<'b>> {
     }
 }
 
-/// Splits each flag into two by a further bit. Exactly one of the flags is set. The last product
-/// needs no AND gate, because it is the XOR of the bit and the other products.
+/// Splits each flag into two: one that is set if `bit` is 0, and one that is set if `bit` is 1.
+/// Exactly one of `flags` must be set. So the last product with `bit` needs no AND gate: it is the
+/// XOR of `bit` and the other products.
 fn split<'b>(flags: &[Bit<'b>], bit: Bit<'b>) -> Vec<Bit<'b>> {
     let Some((_, others)) = flags.split_last() else {
         return vec![!bit, bit];

@@ -14,7 +14,7 @@ use crate::{
     support::Opened,
 };
 
-/// Maximum number of transactions: a candidate must fit into one circuit.
+/// Maximum number of transactions. One candidate must fit into one circuit.
 const MAX_TRANSACTIONS: usize = 1 << 20;
 
 /// Finds the sets of items that occur together in many transactions, with the party that holds the
@@ -58,17 +58,18 @@ pub(crate) struct Found {
     support: u64,
     pub(crate) frequent: Vec<Frequent>,
     levels: Vec<Level>,
-    /// Whether the sets equal those of the plain transactions, if given.
+    /// Whether the sets equal those of the plain transactions. `None` if these were not given.
     correct: Option<bool>,
-    /// Number of candidates of all levels.
+    /// Number of candidates of all sizes.
     candidates: usize,
     and_gates: u64,
-    /// Bytes sent to and received from the transport.
+    /// Number of bytes sent over the transport. `bytes_received` is the number received.
     bytes_sent: u64,
     bytes_received: u64,
-    /// Time from the established connection to the last set, including compilation.
+    /// Time from the established connection to the last frequent set, in seconds. It includes the
+    /// compilation of circuits.
     seconds: f64,
-    /// Time since the start of the program.
+    /// Time since the start of the program, in seconds.
     total_s: f64,
     #[serde(flatten)]
     usage: Usage,
@@ -143,7 +144,7 @@ fn transactions(file: &std::path::Path) -> Result<Shares, Box<dyn Error>> {
     }
 }
 
-/// Runs one party.
+/// Finds the frequent sets as one party.
 async fn mine(
     connection: Connection,
     role: Role,

@@ -1,4 +1,5 @@
-//! The search for frequent itemsets over a connection: level by level, in circuits of bounded size.
+//! The search for frequent itemsets over a connection. It proceeds by size of the sets, in circuits
+//! of bounded size.
 
 use std::{collections::VecDeque, error::Error, sync::Arc, time::Instant};
 
@@ -15,13 +16,15 @@ use crate::{
     table::Table,
 };
 
-/// Approximate number of AND gates of a circuit, which bounds memory to about 50 MB.
+/// Approximate maximum number of AND gates of a circuit. It limits the memory of a party to about
+/// 50 MB.
 const CIRCUIT_GATES: usize = 500_000;
 
-/// Number of circuits that are computed at the same time, while the next one is compiled.
+/// Number of circuits that are evaluated concurrently, while the next one is compiled.
 const CONCURRENT_CIRCUITS: usize = 2;
 
-/// Number of circuits for which the transport is chosen.
+/// Number of runs that is assumed when the transport is chosen, because the true number of circuits
+/// is not known in advance.
 const EXPECTED_CIRCUITS: u64 = 8;
 
 /// A frequent set.
@@ -29,7 +32,7 @@ const EXPECTED_CIRCUITS: u64 = 8;
 pub(crate) struct Frequent {
     /// The items, numbered from 1.
     pub(crate) items: Vec<u32>,
-    /// The support, if supports are opened.
+    /// The number of transactions with all items. `None` if only frequency is opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) support: Option<u64>,
 }
@@ -54,8 +57,8 @@ pub(crate) struct Search {
     pub(crate) max_candidates: usize,
 }
 
-/// Returns a party for the search. The number of circuits is not known in advance, so the transport
-/// is chosen for several circuits like the first.
+/// Returns a party for the search. Its transport is chosen for [`EXPECTED_CIRCUITS`] runs of the
+/// first circuit.
 pub(crate) fn party(role: Role, table: &Table, search: Search) -> Result<Party, Box<dyn Error>> {
     let first = single_items(table.columns() as u32);
     let groups = groups(&first, table.rows(), CIRCUIT_GATES);
@@ -72,7 +75,7 @@ fn too_many(sets: usize, max_candidates: usize) -> String {
 }
 
 impl Frequent {
-    /// Numbers the items from 1.
+    /// Converts item numbers that start at 0 to item numbers that start at 1.
     pub(crate) fn numbered_from_1(self) -> Self {
         let items = self.items.into_iter().map(|item| item + 1).collect();
         Self { items, ..self }
@@ -88,10 +91,11 @@ pub(crate) struct Miner<'a> {
 }
 
 impl Miner<'_> {
-    /// Searches level by level. Returns the frequent sets.
+    /// Searches the sets of one item, then of two, and so on. Returns the frequent sets, and the
+    /// statistics of each size.
     pub(crate) async fn mine(&mut self) -> Result<(Vec<Frequent>, Vec<Level>), Box<dyn Error>> {
         let (mut frequent, mut levels) = (Vec::new(), Vec::new());
-        // A table has at most 4,096 columns.
+        // The cast is lossless, because a table has at most 4,096 columns.
         let mut candidates = single_items(self.shares.table.columns() as u32);
         while !candidates.is_empty() {
             let (found, level) = self.level(&candidates).await?;
@@ -108,7 +112,7 @@ impl Miner<'_> {
         Ok((frequent, levels))
     }
 
-    /// Counts the candidates of one size. Returns the frequent ones.
+    /// Computes with the peer which candidates of one size are frequent, and returns these.
     async fn level(
         &mut self,
         candidates: &[Itemset],
@@ -145,7 +149,7 @@ impl Miner<'_> {
         Ok((frequent, level))
     }
 
-    /// Compiles the circuit for some candidates while others are computed.
+    /// Compiles the circuit for a group of candidates, on a thread that may block.
     async fn compile(&self, group: &[Itemset]) -> Result<Arc<Program>, Box<dyn Error>> {
         let (group, transactions) = (group.to_vec(), self.shares.table.rows());
         let Search {
@@ -186,7 +190,7 @@ impl Miner<'_> {
 }
 
 impl Search {
-    /// Returns a set if it is frequent, given its opened value.
+    /// Returns the set if it is frequent. `opened` is the value that the circuit opened for it.
     pub(crate) fn frequent(&self, set: &[u32], opened: u64) -> Option<Frequent> {
         let (is_frequent, support) = match self.opened {
             Opened::Frequent => (opened == 1, None),

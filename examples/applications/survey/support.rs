@@ -15,11 +15,11 @@ use crate::{
 pub(crate) enum Opened {
     /// One bit: whether the candidate is frequent.
     Frequent,
-    /// The number of transactions with all of its items.
+    /// The number of transactions with all items of the candidate.
     Support,
 }
 
-/// Returns the items of the candidates, unique and ascending.
+/// Returns the items that occur in the candidates, without repetition, in ascending order.
 pub(crate) fn items(candidates: &[Itemset]) -> Vec<u32> {
     let mut items: Vec<u32> = candidates.iter().flatten().copied().collect();
     items.sort_unstable();
@@ -29,9 +29,10 @@ pub(crate) fn items(candidates: &[Itemset]) -> Vec<u32> {
 
 /// Builds the circuit for sorted candidates, each with at least one item.
 ///
-/// The input values are the garbler's shares of the columns of [`items`] and its tag, then the
-/// evaluator's. There is one output for each candidate: whether its support is at least
-/// `threshold`, or the support itself. The last output is whether the tags are equal.
+/// Input values 0 and 1 are the garbler's: its shares of the columns of [`items`], and its tag.
+/// Input values 2 and 3 are the evaluator's. There is one output for each candidate: whether its
+/// support is at least `threshold`, or the support itself. The last output is whether the tags are
+/// equal.
 ///
 /// # Errors
 /// Returns [`CircuitError::TooManyWires`] if the circuit is too large.
@@ -58,7 +59,7 @@ pub(crate) fn circuit(
         let mut covers: Vec<Word<'_>> = Vec::new();
         let mut before: &[u32] = &[];
         for set in candidates {
-            // The products of the shared prefix are reused.
+            // The products for the prefix that this set shares with the previous one are reused.
             covers.truncate(shared(before, set));
             for column in set[covers.len()..].iter().filter_map(column) {
                 covers.push(match covers.last() {
@@ -80,7 +81,8 @@ pub(crate) fn circuit(
 
 fn at_least<'b>(number: &Word<'b>, threshold: u64) -> Bit<'b> {
     match u128::from(threshold) {
-        // A threshold that exceeds the width of the count is never reached, so the bit is 0.
+        // A threshold with more bits than the count is never reached, so the output is the constant
+        // 0.
         threshold if threshold >> number.width() != 0 => number.bit(0) ^ number.bit(0),
         threshold => number.ge(&number.constant(threshold)),
     }

@@ -4,7 +4,7 @@ use transpute::Bits;
 
 use crate::error::TableError;
 
-/// Maximum number of cells in a table, which takes 64 MiB.
+/// Maximum number of cells in a table. That many cells take 64 MiB of memory.
 pub(crate) const MAX_CELLS: usize = 1 << 24;
 
 /// Maximum number of columns in a table.
@@ -74,7 +74,7 @@ impl Table {
         self.cells.chunks_exact(self.columns)
     }
 
-    /// Returns the numbers of a column, from the first row to the last.
+    /// Returns the numbers in a column, from the first row to the last. Column 0 is the first.
     ///
     /// # Panics
     /// Panics if the column does not exist.

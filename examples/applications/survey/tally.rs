@@ -1,4 +1,5 @@
-//! The command that computes histograms with a peer: one evaluation per question, in one batch.
+//! The command that computes histograms with a peer. One run evaluates the circuit once for each
+//! question.
 
 use std::{
     error::Error,
@@ -22,8 +23,8 @@ use crate::{
     table::Table,
 };
 
-/// Maximum number of AND gates of one question. A party holds the whole program of a question,
-/// which takes about 100 bytes per gate during compilation.
+/// Maximum number of AND gates in the circuit for one question. Compiling the circuit takes about
+/// 100 bytes of memory per gate.
 const MAX_AND_GATES: u64 = 1 << 22;
 
 /// The bins to count.
@@ -78,9 +79,9 @@ pub(crate) struct Tally {
     bins: Vec<String>,
     /// The counts of the bins, for each question.
     pub(crate) histograms: Vec<Vec<u64>>,
-    /// Whether the histograms equal those of the plain answers, if given.
+    /// Whether the histograms equal those of the plain answers. `None` if these were not given.
     correct: Option<bool>,
-    /// AND gates of all questions.
+    /// Number of AND gates evaluated for all questions.
     and_gates: u64,
     /// Bytes of protocol frames.
     frame_bytes_sent: u64,
@@ -88,11 +89,11 @@ pub(crate) struct Tally {
     /// Bytes sent to and received from the transport.
     bytes_sent: u64,
     bytes_received: u64,
-    /// Time to read the shares and compile the circuit.
+    /// Time to read the shares and compile the circuit, in seconds.
     prepare_s: f64,
-    /// Time from the established connection to the last histogram.
+    /// Time from the established connection to the last histogram, in seconds.
     seconds: f64,
-    /// Time since the start of the program.
+    /// Time since the start of the program, in seconds.
     total_s: f64,
     #[serde(flatten)]
     usage: Usage,
@@ -107,7 +108,7 @@ struct Survey {
     expected: Option<Vec<Vec<u64>>>,
 }
 
-/// One party's shares, with one evaluation for each question.
+/// The inputs of one party: its shares, with one evaluation for each question.
 struct Questions(Shares);
 
 impl Inputs for Questions {
@@ -244,7 +245,7 @@ fn plain(file: &std::path::Path, bins: &Bins, table: &Table) -> Result<Vec<Vec<u
     Ok(columns.map(|column| bins.plain(&answers, column)).collect())
 }
 
-/// Compiles the circuit of a question with this number of answers.
+/// Compiles the circuit for one question with this number of answers.
 pub(crate) fn program(bins: &Bins, answers: usize) -> Result<Arc<Program>, Box<dyn Error>> {
     match bins.and_gates(answers as u64) {
         0..=MAX_AND_GATES => Ok(Arc::new(Program::compile(&bins.circuit(answers)?))),
@@ -255,7 +256,7 @@ pub(crate) fn program(bins: &Bins, answers: usize) -> Result<Arc<Program>, Box<d
     }
 }
 
-/// Returns a party that counts this number of questions.
+/// Returns a party for one run with an evaluation for each of `questions` questions.
 pub(crate) fn party(role: Role, program: Arc<Program>, questions: usize) -> Party {
     let config = Config {
         batch: questions as u64,

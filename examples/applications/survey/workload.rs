@@ -32,7 +32,7 @@ pub(crate) struct WorkloadArgs {
 /// Prints the workload as JSON.
 pub(crate) fn print(args: &WorkloadArgs) -> Result<(), Box<dyn Error>> {
     let bins = args.counted.bins(width_of(args.values))?;
-    // The numbers of rows and columns are bounded by the argument parser.
+    // The casts are lossless, because the argument parser limits both numbers.
     let program = program(&bins, args.rows as usize)?;
     let end = match args.garbler_connects {
         true => End::Connector,

@@ -122,7 +122,7 @@ async fn meet(
         // This is called once, immediately before the session starts. The session measures its
         // times from here.
         let _ = connected.set(SystemTime::now());
-        // Sending fails if no progress is shown, because the receiver was dropped.
+        // An error is ignored: it means that the receiver, which shows the progress, was dropped.
         let _ = tell.send(progress);
     });
     let failed = |error| Failure::of_run(error, &args.terms.circuit);

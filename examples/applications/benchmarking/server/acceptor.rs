@@ -48,8 +48,8 @@ impl RoundOutcome {
     }
 }
 
-/// The number of open connections, the companies that have received results, and the number of
-/// refused uploads.
+/// The state of all connections of companies: the number of open ones, the companies that have
+/// received results, and the number of refused uploads.
 #[derive(Debug, Default)]
 struct LinkStatus {
     links: usize,
@@ -70,8 +70,7 @@ pub(super) struct Acceptor {
 }
 
 impl Acceptor {
-    /// Creates the acceptor, and a channel that receives at most one message for each company's
-    /// upload.
+    /// Creates the acceptor, and a channel that reports each company's upload once.
     pub(super) fn new(
         round: RoundId,
         members: Members,
@@ -92,8 +91,8 @@ impl Acceptor {
         (acceptor, hearing)
     }
 
-    /// Serves all connections until the future is dropped. Passes connections of the other server
-    /// to `other`.
+    /// Accepts connections and serves those of companies until the future is dropped. Passes a
+    /// connection of the other server to `other`.
     pub(super) async fn serve(
         self: Arc<Self>,
         mut listener: Box<dyn Listener>,
@@ -109,13 +108,14 @@ impl Acceptor {
                         continue;
                     };
                     if peer == self.other {
-                        // There is only one such connection; further ones are dropped.
+                        // The round needs only one connection of the other server. Further ones
+                        // are dropped.
                         let _ = other.try_send(link);
                     } else if let Some(number) = self.members.number(&peer) {
                         let acceptor = self.clone();
                         let task = tasks.spawn(async move { acceptor.handle(number, link).await });
-                        // A company has one connection. A new one replaces a lost one that was not
-                        // noticed yet.
+                        // A company has one connection. If it connects again, the old connection
+                        // may be lost without this server noticing, so it is closed.
                         if let Some(before) = latest.insert(number, task) {
                             before.abort();
                         }
@@ -126,7 +126,7 @@ impl Acceptor {
         }
     }
 
-    /// Publishes the outcome of the round, also to companies that connect later.
+    /// Publishes the outcome of the round to all companies, including those that connect later.
     pub(super) fn decide(&self, verdict: RoundOutcome) {
         self.uploads().close();
         self.verdict.send_replace(Some(Arc::new(verdict)));
@@ -206,13 +206,14 @@ impl Acceptor {
             return Err(Refusal::Width);
         }
         if self.uploads().store(number, upload.id, upload.share)? == Stored::New {
-            // An error means that the round is over.
+            // Sending fails only after the round is over. Then nothing needs the notice.
             let _ = self.notices.send((number, upload.id));
         }
         Ok(())
     }
 
-    /// Sends the last message, and returns whether the company then closed the connection properly.
+    /// Sends the last message to a company. Returns whether the company then closed the connection,
+    /// which shows that it has received the message.
     async fn send_last(
         &self,
         mut reader: LinkReader,
@@ -229,7 +230,7 @@ impl Acceptor {
     }
 }
 
-/// Counts a connection as open until it is dropped.
+/// Counts one connection as open. Dropping this value decrements the count.
 struct OpenLink<'a>(&'a watch::Sender<LinkStatus>);
 
 impl<'a> OpenLink<'a> {

@@ -1,4 +1,5 @@
-//! The garbled computation of the two servers. Most of it is done before the figures arrive.
+//! The garbled computation of the two servers. Most of the work, and the transfer of the tables, is
+//! done before the figures arrive.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,10 +10,11 @@ use transpute::{
 
 use crate::{circuit::circuit, failure::Failure, statistics::FIGURE_BITS};
 
-/// Maximum number of random oblivious transfers that are prepared for the evaluator's input bits.
+/// Maximum number of random oblivious transfers that the servers compute ahead, one for each input
+/// bit of the evaluator.
 const MAX_RANDOM_OTS: usize = 1 << 16;
 
-/// This server's side of the computation before connecting.
+/// The state of the computation before the servers are connected.
 pub(super) struct Unconnected {
     endpoint: Endpoint,
     role: Role,
@@ -33,11 +35,12 @@ pub(super) struct ComputationConfig {
     pub(super) address: String,
     pub(super) transport: TransportChoice,
     pub(super) companies: usize,
-    /// Time that the garbler's server may need to start.
+    /// Maximum time until the garbler's server listens. The evaluator's server retries until then.
     pub(super) patience: Duration,
 }
 
-/// A connection over which the tables for the case that all companies take part were already sent.
+/// The state of the computation after the tables were sent. These tables are for the case that all
+/// companies take part.
 pub(super) struct PreparedComputation {
     connection: Connection,
     prepared: Prepared,
@@ -48,17 +51,17 @@ pub(super) struct PreparedComputation {
 
 /// The result of a computation.
 pub(super) struct ComputationResult {
-    /// The masked results; empty at the garbler's server.
+    /// The results XORed with the garbler's mask. Empty at the garbler's server.
     pub(super) bits: Bits,
     /// Number of AND gates.
     pub(super) and_gates: u64,
     /// Whether the tables were sent before the figures arrived.
     pub(super) was_prepared: bool,
-    /// Time from passing the inputs to the output.
+    /// Time from the call with the inputs until the output is known.
     pub(super) elapsed: Duration,
-    /// Bytes over the connection for the computation, both directions.
+    /// Number of bytes sent and received over the connection for the computation.
     pub(super) bytes: u64,
-    /// The connection, which the caller closes after the results were sent to the companies.
+    /// The connection. The caller closes it after it has sent the results to the companies.
     pub(super) connection: Connection,
 }
 
@@ -101,8 +104,8 @@ impl Unconnected {
         }
     }
 
-    /// Connects, and garbles and sends the tables in advance, for the case that all companies take
-    /// part.
+    /// Connects the servers. Then garbles the circuit for all companies and sends its tables in
+    /// advance.
     pub(super) async fn prepare(self) -> Result<PreparedComputation, Failure> {
         let connection = match self.endpoint {
             Endpoint::Listening(party) => party.open().await?,
@@ -164,8 +167,8 @@ impl PreparedComputation {
     }
 }
 
-/// Builds and compiles the circuit on a thread that may block: a thousand companies take about a
-/// second.
+/// Builds and compiles the circuit on a thread that may block, because this takes about a second
+/// for a thousand companies.
 async fn compile(companies: usize) -> Result<Arc<Program>, Failure> {
     let compiling = tokio::task::spawn_blocking(move || {
         circuit(companies).map(|circuit| Arc::new(Program::compile(&circuit)))

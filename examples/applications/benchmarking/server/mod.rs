@@ -32,14 +32,14 @@ use crate::{
     wire::{RoundParameters, WireError},
 };
 
-/// Pause before a failed connection is tried again.
+/// Pause before the next attempt after a connection has failed.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Additional time that the garbler's server waits, because the message that the evaluator's server
-/// sends at the deadline needs time to arrive.
+/// Time that the garbler's server waits in addition to the deadline. At the deadline, the
+/// evaluator's server sends the chosen companies, and this message needs time to arrive.
 const DEADLINE_SLACK: Duration = Duration::from_secs(10);
 
-/// Time limit of the computation itself.
+/// Time limit of the computation after the companies are chosen.
 const COMPUTATION_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The configuration of a server.
@@ -75,16 +75,17 @@ pub(crate) struct ServerConfig {
 /// Time limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
-    /// Time to wait for the other server and, again from their connection on, for the companies.
+    /// Maximum time to wait for the other server. After the servers are connected, also the maximum
+    /// time to wait for the companies' uploads.
     pub(crate) deadline: Duration,
-    /// Time for a company's upload after connecting.
+    /// Maximum time from a company's connection to its upload.
     pub(crate) upload: Duration,
-    /// Time for companies to receive their results.
+    /// Maximum time until a company has received its results and closed the connection.
     pub(crate) results: Duration,
 }
 
 impl Timeouts {
-    /// Returns the default time limits with another deadline.
+    /// Returns time limits with this deadline and default values for the others.
     pub(crate) fn of(deadline: Duration) -> Self {
         Self {
             deadline,
@@ -111,13 +112,13 @@ pub(crate) struct Report {
     pub(crate) refused: u64,
     /// Time from this server's start until it learned which companies take part.
     collecting_ms: f64,
-    /// Time from the inputs to the output.
+    /// Time from the start of the computation with the inputs to the output.
     computing_ms: f64,
-    /// Bytes between the servers for the computation, both directions.
+    /// Number of bytes that the servers exchanged for the computation, in both directions.
     computing_bytes: u64,
 }
 
-/// A listening server.
+/// A server that listens for companies and has not started the round.
 pub(crate) struct Server {
     plan: ServerConfig,
     parameters: RoundParameters,
@@ -130,7 +131,7 @@ impl Server {
     /// Checks the configuration, compiles the circuit and listens.
     ///
     /// # Errors
-    /// Returns [`Failure::Usage`] if the configuration is invalid; errors of addresses and
+    /// Returns [`Failure::Usage`] if the configuration is invalid. Returns errors of addresses and
     /// transports.
     pub(crate) async fn bind(plan: ServerConfig) -> Result<Self, Failure> {
         let own = plan.identity.fingerprint();
@@ -197,7 +198,7 @@ impl Server {
     /// Runs the round. Returns after the companies have received their results.
     ///
     /// # Errors
-    /// Returns [`Failure`] of the round. Connected companies are informed first.
+    /// Returns the failure of the round, after the connected companies were informed of it.
     pub(crate) async fn run(self) -> Result<Report, Failure> {
         let Self {
             plan,
@@ -242,7 +243,8 @@ impl Server {
     }
 }
 
-/// Returns the minimum number of companies.
+/// Returns the minimum number of companies: `given`, or half of the list and at least
+/// [`MIN_COMPANIES`].
 fn min_companies(given: Option<usize>, listed: usize) -> Result<u16, Failure> {
     let min_companies = given.unwrap_or_else(|| listed.div_ceil(2).max(MIN_COMPANIES));
     if !(MIN_COMPANIES..=listed).contains(&min_companies) {
@@ -262,7 +264,7 @@ impl<T> Drop for AbortOnDrop<T> {
     }
 }
 
-/// The companies that take part.
+/// The result of collecting uploads: the companies that take part.
 struct Collected {
     taken: Vec<u16>,
     /// The time at which this server learned which companies take part.
@@ -287,8 +289,8 @@ impl Round<'_> {
         peer_link: mpsc::Receiver<Link>,
     ) -> Result<(Vec<u16>, Report), Failure> {
         let started = Instant::now();
-        // This deadline covers the start of both servers and the time for uploads. Meanwhile, the
-        // tables are garbled and sent.
+        // `deadline` counts twice: for the start of the other server, and then for the uploads. The
+        // tables are garbled and sent during this time.
         let ready_until = started + 2 * self.plan.limits.deadline + DEADLINE_SLACK;
         let preparing = async {
             (timeout_at(ready_until, end.prepare()).await)
@@ -307,7 +309,8 @@ impl Round<'_> {
             input.extend([Bits::from_u128(share.into(), FIGURE_BITS)]);
         }
         if self.plan.role == Role::Garbler {
-            // The mask does not depend on the computation, so companies need not wait for it.
+            // The garbler's share of the results is the mask, which does not depend on the
+            // computation. So it is sent to the companies before the computation.
             let mask = random_bits(Layout::new(taken.len()).width())?;
             self.publish(&taken, &mask);
             input.extend([mask]);
@@ -340,15 +343,16 @@ impl Round<'_> {
             computing_ms: millis(elapsed),
             computing_bytes: bytes,
         };
-        // Dropping a connection may lose its last message. Here, the last message has arrived,
-        // because the other server has completed the computation.
+        // Dropping a connection may lose the last message sent on it. Here, this message has
+        // arrived, because the other server has completed the computation.
         drop(other);
-        // An error does not matter, because the results were received.
+        // An error is ignored, because the computation is complete.
         let _ = connection.close().await;
         Ok((taken, report))
     }
 
-    /// Connects to the other server, and collects uploads until the companies are known.
+    /// Connects to the other server, and collects uploads until the servers have agreed on the
+    /// companies that take part.
     async fn collect(
         &self,
         notices: UploadNotices,
@@ -386,7 +390,7 @@ impl Round<'_> {
         })
     }
 
-    /// Connects to the garbler's server, and retries until it has started.
+    /// Connects to the garbler's server. Retries until that server has started.
     async fn connect(&self, address: &str) -> Result<Link, Failure> {
         let security = Security::tls(self.plan.identity.clone(), [self.plan.other]);
         loop {

@@ -1,4 +1,5 @@
-//! The connection to the other server. Over it, the servers agree on the companies that take part.
+//! The connection to the other server, over which the servers agree on the companies that take
+//! part.
 
 use tokio::{
     io::AsyncWriteExt,
@@ -17,7 +18,8 @@ use crate::{
 /// The name of the other server in error messages.
 pub(super) const PEER_SERVER: &str = "the other server";
 
-/// Maximum number of received messages that wait for processing.
+/// Maximum number of messages that are received and not processed yet. Reading pauses at this
+/// number.
 const MAX_QUEUED: usize = 64;
 
 /// The connection to the other server.
@@ -81,8 +83,9 @@ impl PeerServer {
         }
     }
 
-    /// Chooses the companies that take part, at the evaluator's server. Waits until the uploads of
-    /// all companies have reached both servers or the deadline passes, then announces the choice.
+    /// Chooses the companies that take part, and sends the choice to the garbler's server. Called
+    /// at the evaluator's server. Waits until the uploads of all companies have reached both
+    /// servers, or until the deadline.
     pub(super) async fn announce_companies(
         &mut self,
         parameters: &RoundParameters,
@@ -115,7 +118,7 @@ impl PeerServer {
             }
         };
         if taken.len() < usize::from(parameters.min_companies) {
-            // If this message is lost, the end of the connection informs the other server.
+            // If this message is lost, the other server detects the closed connection instead.
             let _ = self.send(&Message::GaveUp(Refusal::TooFew)).await;
             let _ = self.writer.shutdown().await;
             return Err(Failure::TooFew {
@@ -128,8 +131,8 @@ impl PeerServer {
         Ok(taken)
     }
 
-    /// Announces each upload and waits for the companies that take part, at the garbler's server.
-    /// Returns `None` if it has not received them by `until`.
+    /// Reports each upload to the evaluator's server, and waits for its choice of companies. Called
+    /// at the garbler's server. Returns `None` if the choice has not arrived by `until`.
     pub(super) async fn await_companies(
         &mut self,
         parameters: &RoundParameters,
@@ -151,8 +154,8 @@ impl PeerServer {
                 () = sleep_until(until) => return Ok(None),
             }
         };
-        // Results of too few companies reveal too much about each figure. So this server checks the
-        // minimum too, and does not rely on the other server.
+        // Results of too few companies reveal too much about each figure. So this server does not
+        // rely on the other server, and checks the minimum number too.
         match unpack_numbers(&bits, usize::from(parameters.companies)) {
             Some(taken) if taken.len() >= usize::from(parameters.min_companies) => Ok(Some(taken)),
             taken => Err(Failure::TooFew {

@@ -16,12 +16,14 @@ use crate::{
     wire::{Message, Refusal, Upload, receive},
 };
 
-/// A deadline that tests reach. It is long enough for honest uploads on a busy machine.
+/// The deadline of tests that wait until it passes. It is long enough for honest uploads on a busy
+/// machine.
 const SHORT: Duration = Duration::from_secs(4);
 
 const BOTH: [Role; 2] = [Role::Garbler, Role::Evaluator];
 
-/// Runs companies 0 to 3 and checks their results, given the figures of the other companies.
+/// Runs companies 0 to 3 with fixed figures, and checks their results. `others` has the figures of
+/// the other companies that take part.
 async fn honest_companies_learn(setup: &mut Setup, others: &[u32]) {
     let mut figures = vec![400, 300, 200, 100];
     let playing: Vec<_> = (figures.iter().enumerate())
@@ -46,7 +48,7 @@ async fn servers_refused(setup: Setup, companies: usize, refused: [u64; 2]) {
     assert_eq!(reports.map(|report| report.refused), refused);
 }
 
-/// These tests wait for their deadlines at the same time.
+/// Several cases run concurrently, because each waits until its deadline.
 #[tokio::test]
 async fn incomplete_uploads_delay_the_round_to_the_deadline_only() {
     tokio::join!(
@@ -160,7 +162,7 @@ async fn a_company_that_reconnects_gets_its_results() {
             panic!("{message:?}");
         };
         let piece = unpack(&piece, results.len()).unwrap();
-        // A single share is masked.
+        // One server's share alone does not give the results, because they are masked.
         assert_ne!(Statistics::from_bits(5, &piece), Some(expected()));
         results = results
             .iter()
@@ -237,7 +239,8 @@ async fn a_company_that_sends_too_much_is_disconnected_and_takes_part() {
         assert_eq!(answer, Message::Accepted);
         let (mut reader, mut writer) = link.into_parts();
         writer.write_all(&[0; 4096]).await.unwrap();
-        // The server may have closed the connection before everything was sent.
+        // An error is ignored: the server may have closed the connection before all bytes were
+        // sent.
         let _ = writer.flush().await;
         assert!(receive(&mut reader, "the end").await.is_err());
     }

@@ -1,4 +1,4 @@
-//! Tests of the circuit against plain computation.
+//! Tests that compare the circuit with a computation in the clear.
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
@@ -23,8 +23,8 @@ fn of(companies: usize) -> Arc<Circuit> {
     })
 }
 
-/// Evaluates the circuit without garbling. The garbler has these shares and this mask; the
-/// evaluator has the other shares.
+/// Evaluates the circuit without garbling. `shares` and `mask` are the garbler's. The evaluator's
+/// shares are the XOR of `shares` and `figures`.
 fn evaluate(figures: &[u32], shares: &[u32], mask: &Bits) -> Statistics {
     let wide = |value: u32| Bits::from_u128(value.into(), FIGURE_BITS);
     let mut input = Bits::new();
@@ -132,7 +132,8 @@ fn and_gates_are_as_documented() {
         if !page.contains(&row) {
             missing.push(row);
         }
-        // The bound in the README, plus the gates that do not grow with the companies.
+        // The README states 1,088 gates per company. 6,000 bounds the gates whose number does not
+        // grow with the companies.
         assert!(count < 1088 * companies as u64 + 6000, "{count}");
     }
     assert!(missing.is_empty(), "{missing:?}");

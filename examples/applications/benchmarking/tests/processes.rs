@@ -20,8 +20,9 @@ use crate::{
 /// The environment variable with the arguments of a child process.
 const ARGUMENTS: &str = "BENCHMARKING_TEST_ARGUMENTS";
 
-/// Not a test of its own: child processes run it. A binary crate has no other program that its unit
-/// tests can start.
+/// Runs the program in a child process if [`ARGUMENTS`] is set. This is not a test by itself: the
+/// test below executes the test program with only this function, because unit tests do not know
+/// the path of the binary.
 #[tokio::test]
 async fn process() {
     let Ok(arguments) = env::var(ARGUMENTS) else {
@@ -56,7 +57,7 @@ impl Process {
         let mut stdout = self.0.stdout.take().unwrap();
         stdout.read_to_string(&mut text).unwrap();
         assert!(self.0.wait().unwrap().success(), "{text}");
-        // The output of the test harness surrounds it.
+        // The test harness prints other lines before and after the JSON.
         let line = text.lines().find_map(|line| Some(&line[line.find('{')?..]));
         serde_json::from_str(line.unwrap()).unwrap()
     }

@@ -21,7 +21,7 @@ use crate::{
 async fn companies_learn_statistics_in_either_order() {
     let figures = [31, 41, 59, 26, 53, 58, 97];
     for (order, transport) in [(Order::Concurrent, "quic"), (Order::Sequential, "tcp")] {
-        // The simulation compares the results of every company.
+        // `demo::run` returns an error if a company learns wrong results.
         let (simulated, servers) = demo::run(&figures, order, transport).await.unwrap();
         assert_eq!(simulated.statistics, Statistics::of(&figures));
         for server in servers {
@@ -31,7 +31,7 @@ async fn companies_learn_statistics_in_either_order() {
     }
 }
 
-/// These tests wait for their deadlines at the same time.
+/// Several cases run concurrently, because each waits until its deadline.
 #[tokio::test]
 async fn rounds_end_at_the_deadline() {
     tokio::join!(
@@ -157,7 +157,7 @@ async fn invalid_configurations_are_refused() {
     }
 }
 
-/// The evaluator's server chooses the companies, but the garbler's checks the choice.
+/// The evaluator's server chooses the companies. The garbler's server must check the choice.
 #[tokio::test]
 async fn the_garbler_refuses_too_few_or_unknown_companies() {
     for (said, message) in [

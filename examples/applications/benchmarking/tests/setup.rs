@@ -73,12 +73,12 @@ impl Setup {
         }
     }
 
-    /// Takes the key of a company.
+    /// Removes the key of a company from the setup and returns it.
     pub(super) fn key(&mut self, number: usize) -> Identity {
         self.identities[number].take().unwrap()
     }
 
-    /// Runs an honest company.
+    /// Starts an honest company in a task. Returns the handle of the task.
     pub(super) fn honest(&mut self, number: usize, figure: u32) -> JoinHandle<CompanyResult> {
         let company = Company::new(self.key(number), figure);
         let round_config = self.round_config.clone();
@@ -90,7 +90,7 @@ impl Setup {
         })
     }
 
-    /// Connects a company to a server. The test sends the messages.
+    /// Connects as a company to the server with this role. The caller sends the messages.
     pub(super) async fn link(&self, identity: &Arc<Identity>, role: Role) -> Link {
         let place = match role {
             Role::Garbler => &self.round_config.garbler,
@@ -111,7 +111,7 @@ impl Setup {
         }
     }
 
-    /// Sends a message as a company, and returns the answer and the connection.
+    /// Connects as a company and sends a message. Returns the server's answer and the connection.
     pub(super) async fn send(
         &self,
         identity: &Arc<Identity>,
@@ -126,7 +126,7 @@ impl Setup {
         (answer, link)
     }
 
-    /// Waits for both servers to end.
+    /// Waits until both servers have ended. Returns their results, the garbler's first.
     pub(super) async fn end(self) -> [Result<Report, Failure>; 2] {
         let [garbler, evaluator] = self.servers;
         [garbler.await.unwrap(), evaluator.await.unwrap()]

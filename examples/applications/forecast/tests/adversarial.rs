@@ -80,8 +80,8 @@ fn tampered(
     ([garbler, evaluator], sent)
 }
 
-/// Changes each message of each party and protocol, one per run. Returns the results of the
-/// receivers.
+/// Runs each protocol many times, and changes one message of one party in each run. Returns the
+/// results of the parties that received a changed message.
 fn tamper_with_all(tamper: Tamper) -> Vec<Result<Finished, ProtocolError>> {
     let mut all = Vec::new();
     for approach in [Approach::Fast, Approach::Newton] {
@@ -148,7 +148,8 @@ fn invalid_payloads_are_rejected() {
     ] {
         let all = tamper_with_all(fill);
         let refused = all.iter().filter(|received| received.is_err()).count();
-        // Masked shares and shares of the output may be any number below the modulus.
+        // A changed masked share, or a changed share of the output, can be valid, because any
+        // number below the modulus is.
         assert!(refused + 8 >= all.len(), "{refused} of {}", all.len());
     }
 }

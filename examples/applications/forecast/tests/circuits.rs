@@ -19,7 +19,7 @@ fn evaluate(circuit: &Circuit, inputs: [Bits; 2]) -> Vec<Bits> {
     circuit.split_outputs(&circuit.evaluate(&all).unwrap())
 }
 
-/// Runs `check` on pairs of numbers of a width, each with random shares.
+/// Calls `check` for random pairs of numbers of `width` bits, and for random shares of each pair.
 fn for_numbers(width: usize, signed: bool, cases: u32, check: impl Fn([Integer; 2], [Integer; 2])) {
     let numbers = [number(width, signed), number(width, signed)];
     let shares = [number(width, false), number(width, false)];
@@ -150,7 +150,7 @@ fn significant_bits_are_counted() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Includes weights with which the sum is near its bounds, and weights that are all 0.
+    /// The cases include weighted sums near the maximum width, and weights that are all 0.
     #[test]
     fn weighted_averages_equal_integer_arithmetic(
         values in vec(any::<i16>(), 1..6),

@@ -15,7 +15,7 @@ use crate::{
 #[path = "../../processes.rs"]
 mod processes;
 
-/// Not a test of its own: the other tests start it as a process.
+/// Runs one party in a child process that another test starts. This is not a test by itself.
 #[test]
 #[ignore = "child of two_processes_divide_in_every_way"]
 fn party_process() {
@@ -30,12 +30,13 @@ fn in_the_clear(division: &Division, dividend: &Integer, divisor: &Integer) -> Q
     }
 }
 
-/// Numbers of a width: random ones of any length, 0 and the extremes.
+/// Generates numbers of `width` bits: random numbers of any length, 0, the minimum and the maximum.
 fn number(width: usize, signed: bool) -> impl Strategy<Value = Integer> {
     let random = (any::<[u128; 2]>(), 0..=width).prop_map(|(words, bits)| {
         let low = Integer::new(false, &words[0].into());
         let high = Integer::new(false, &words[1].into());
-        // Numbers of every length, not only of nearly the full width.
+        // The shift makes numbers of every length equally likely. Without it, most would have
+        // nearly the full width.
         low.plus(&high.shifted_left(128))
             .shifted_right(to_u32(256 - bits))
     });

@@ -1,4 +1,4 @@
-//! Tests of the program: both parties as processes and in one process.
+//! Tests of the program, with each party as a separate process and with both in one process.
 
 use std::error::Error;
 
@@ -27,7 +27,7 @@ async fn output<T: AsRef<str>>(arguments: &[T]) -> Result<Vec<String>, Box<dyn E
     .await
 }
 
-/// Runs both parties in this process and returns the result that both report.
+/// Runs both parties in this process. Checks that both report the same result, and returns it.
 fn value(arguments: &[&str]) -> String {
     let lines = block_on(output(&[arguments, &["--json"]].concat())).unwrap();
     assert_eq!(lines.len(), 2);
@@ -109,7 +109,7 @@ fn both_processes_fail_if_their_parameters_differ() {
             ]
         };
         for ended in keys.meet(&arguments("garbler", "16"), &arguments("evaluator", "17")) {
-            // Panics unless the party failed with a message.
+            // `complaint` panics unless the party failed with an error message.
             ended.complaint();
         }
     }

@@ -1,5 +1,5 @@
-//! Tests of the baseline protocols between two parties in this process. Keys are short for speed
-//! and not secure.
+//! Tests of the baseline protocols between two parties in this process. The keys are short, so that
+//! the tests are fast, and not secure.
 
 use proptest::{prelude::*, test_runner::TestRunner};
 use tokio::io::{DuplexStream, duplex};
@@ -19,7 +19,7 @@ use crate::{
     wire::ProtocolError,
 };
 
-/// Returns a link over one end of a pipe.
+/// Creates a link over one end of an in-memory pipe.
 pub(super) fn link(stream: DuplexStream) -> Link {
     let info = LinkInfo {
         transport: "pipe",
@@ -43,7 +43,8 @@ pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime.enable_all().build().unwrap().block_on(future)
 }
 
-/// Runs both parties with the garbler's and the evaluator's shares.
+/// Runs both parties. `shares` has the garbler's shares first. Returns the results in the same
+/// order.
 fn run(task: Task, shares: [Shares; 2]) -> Result<[Finished; 2], ProtocolError> {
     let (one, other) = duplex(1 << 16);
     let [garblers, evaluators] = shares;
@@ -74,7 +75,8 @@ pub(super) fn task(approach: Approach, division: Division) -> Task {
     }
 }
 
-/// Compares both parties' quotients with the exact one, with a tolerance of `slack`.
+/// Runs both parties. Checks that the quotient of each differs from the exact one by at most
+/// `slack`.
 fn check(task: Task, numbers: [Integer; 2], shares: [Shares; 2], slack: i128) {
     let [x, y] = numbers;
     let [garbler, evaluator] = run(task, shares).unwrap();

@@ -14,7 +14,7 @@ use crate::{
     table::{Table, width_of},
 };
 
-/// Appends a party's input: columns and the tag.
+/// Appends a party's input bits to `bits`: its shares of these columns, then its tag.
 fn input(shares: &Shares, columns: impl IntoIterator<Item = u32>, bits: &mut Bits) {
     for column in columns {
         shares.table.append_column(column as usize, bits);
@@ -22,7 +22,7 @@ fn input(shares: &Shares, columns: impl IntoIterator<Item = u32>, bits: &mut Bit
     bits.extend([Bits::from_u128(shares.tag.into(), TAG_BITS)]);
 }
 
-/// Evaluates the circuit of a question on fresh shares.
+/// Splits answers into random shares, evaluates the circuit, and returns the histogram.
 fn histogram(bins: &Bins, answers: &[u32]) -> Vec<u64> {
     let shares = generate::share(&table(1, bins.width(), answers)).unwrap();
     let circuit = bins.circuit(answers.len()).unwrap();
@@ -102,7 +102,7 @@ proptest! {
         let baskets = table(items, 1, &cells[..rows * items]);
         let opened = [Opened::Frequent, Opened::Support][usize::from(opens_supports)];
         let search = Search { threshold, opened, largest: 32, max_candidates: 1000 };
-        // All sets of items, by exhaustive search.
+        // The frequent sets among all sets of items, found by exhaustive search.
         let mut all: Vec<Frequent> = (1_u32..1 << items).filter_map(|set| {
             let members: Vec<u32> = (0..items as u32).filter(|item| set >> item & 1 == 1).collect();
             let has_all = |row: &&[u32]| members.iter().all(|&item| row[item as usize] == 1);
@@ -118,7 +118,7 @@ proptest! {
     }
 }
 
-/// Finds the frequent sets with the circuits of each level, evaluated without garbling.
+/// Finds the frequent sets like the protocol, but evaluates the circuits without garbling.
 fn by_circuits(baskets: &Table, search: &Search, budget: usize) -> Vec<Frequent> {
     let shares = generate::share(baskets).unwrap();
     let mut frequent = Vec::new();

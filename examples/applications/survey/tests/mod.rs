@@ -12,7 +12,7 @@ use clap::Parser;
 
 use crate::{Cli, table::Table};
 
-/// Not a test of its own: the other tests start it as a process.
+/// Runs one party in a child process that another test starts. This is not a test by itself.
 #[test]
 #[ignore = "child of two_processes_count_histograms"]
 fn party_process() {

@@ -33,14 +33,14 @@ fn the_traffic_is_that_of_the_workload() {
     let expected = computation.traffic();
     let sent = |said: &serde_json::Value| said["frame_bytes_sent"].as_u64().unwrap();
     let (garbler, evaluator) = (sent(&garbler), sent(&evaluator));
-    // The number of transfers that the garbler answers, and so its bytes, depend on when the
-    // evaluator asks for them.
+    // The number of oblivious transfers that the evaluator requests depends on timing. So the
+    // garbler's bytes vary.
     assert!(
         (expected.min_garbler_bytes..=expected.max_garbler_bytes).contains(&garbler),
         "{expected:?}, {garbler} sent"
     );
-    // The evaluator chooses the OT extension by the measured path, and that determines the length
-    // of its requests.
+    // The evaluator chooses the OT extension by the measured path. The length of its requests
+    // depends on this choice.
     let off = evaluator.abs_diff(expected.evaluator_bytes);
     assert!(
         off * 20 < garbler + evaluator,
@@ -65,7 +65,8 @@ fn the_documented_plan_matches_the_circuit() {
     assert_eq!(planned["flights"], workload.flights);
 }
 
-/// Runs both servers with the shares of a table. The garbler listens.
+/// Runs both servers as processes, with the files of shares `plain`.a and `plain`.b. The garbler
+/// listens.
 fn meet(keys: &Keys, command: &str, plain: &str, flags: &[&str]) -> [Ended; 2] {
     let files = [format!("{plain}.a"), format!("{plain}.b")];
     let arguments = |file, role| [&[command, file, "--role", role], flags].concat();
@@ -146,7 +147,7 @@ fn two_processes_find_frequent_itemsets() {
         let (garbler, evaluator) = (garbler.json(), evaluator.json());
         assert_eq!(garbler["frequent"], evaluator["frequent"]);
         assert_eq!(garbler["correct"], true);
-        // The trial needs sets of more than one size.
+        // The test is meaningful only if frequent sets have more than one size.
         let sizes: Vec<usize> = (garbler["frequent"].as_array().unwrap().iter())
             .map(|one| one["items"].as_array().unwrap().len())
             .collect();
