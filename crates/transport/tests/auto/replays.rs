@@ -86,7 +86,8 @@ async fn recorded_datagrams_are_not_answered_again() {
         let is_rudp = |packet: &Vec<u8>| (0x10..0x40).contains(&packet[0]);
         assert!(recorded.len() > 5 && recorded.iter().all(|p| is_rudp(p) == (pick == "rudp")));
 
-        // While the connection exists and the listener accepts others.
+        // The recorded datagrams are replayed while the connection exists and the listener accepts
+        // others.
         let before = far_stats.path().wire_bytes_received;
         let (sent, came) = tokio::select! {
             counts = replay(&address, &recorded) => counts,
