@@ -173,9 +173,10 @@ fn exact_min_cut_counts_match_the_documented_table() {
 fn folding_public_bits_saves_gates() {
     let plain = (12, 8, false, false, [109_453, 295_692]);
     assert_eq!(counts(&exact(plain, true)), plain.4);
-    // The circuit compares the cuts in a binary tree with 2^11 leaves, and selects the side of the
-    // smaller cut in each comparison. The two sides differ in 1 bit in half of the comparisons, in
-    // at most 2 bits in a quarter of them, and so on. Each of these bits costs an AND gate.
+    // The circuit compares the cuts in a binary tree over 2^11 sides. In half of the comparisons,
+    // the two sides differ in 1 bit, in a quarter in at most 2 bits, and so on. The highest of
+    // these bits is a constant in both sides, so its selection is free. Each other bit costs an AND
+    // gate.
     let with_side = exact((12, 8, false, true, plain.4), true);
     assert_eq!(with_side.count(Op::And), plain.4[0] + (1 << 11) - 1 - 11);
 }

@@ -27,8 +27,9 @@ const ZERO: Block = [0; 2];
 /// Buffers of the sums; wiped on drop.
 pub(crate) struct Fold {
     odd: Zeroizing<Buffer>,
-    /// Item 0 is the current sum. The next items are the finished sums of left siblings, one per
-    /// level. The last item is the total.
+    /// Sums of the streams of leaves. Item 0 is a temporary sum. Item `i` from 1 to `k - 1` is the
+    /// sum of a left subtree at level `i`, which waits for the sum of its right sibling. Item `k` is
+    /// the sum of all leaves.
     sums: Zeroizing<[Buffer; MAX_K + 1]>,
 }
 

@@ -48,11 +48,12 @@ pub struct ExpectedTraffic {
     /// answers of oblivious transfers, labels of its own inputs, decoding information, and the last
     /// frames.
     pub garbler_late_bytes: u64,
-    /// Minimum of the garbler's bytes. It assumes that every request arrives before the garbler has
-    /// made the labels, so that correlated transfers need no answer.
+    /// Minimum of the garbler's bytes. It assumes that every request for transfers arrives before the
+    /// garbler has made the labels, so that correlated transfers need no answer.
     pub min_garbler_bytes: u64,
-    /// Maximum of the garbler's bytes. It assumes that the garbler has made all labels when the
-    /// requests arrive, and that chunks of tables are as short as possible.
+    /// Maximum of the garbler's bytes. It assumes that every request for transfers arrives after
+    /// the garbler has made the labels, so that correlated transfers need an answer, and that
+    /// chunks of tables are as short as possible.
     pub max_garbler_bytes: u64,
     /// Number of bytes from the evaluator to the garbler.
     pub evaluator_bytes: u64,

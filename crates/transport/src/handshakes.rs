@@ -94,8 +94,8 @@ impl<T: Send + 'static> Handshakes<T> {
     }
 
     /// Returns the index of the handshake to drop: the oldest handshake from the network with the
-    /// most handshakes in the set. So many connections from one network abort only handshakes from
-    /// that network.
+    /// most handshakes in the set. A network that opens many connections thus aborts only its own
+    /// handshakes.
     fn victim(&self) -> Option<usize> {
         let count = |source| self.running.iter().filter(|h| h.source == source).count();
         let most = self.running.iter().map(|h| count(h.source)).max();

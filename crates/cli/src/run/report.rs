@@ -50,7 +50,8 @@ pub(crate) struct RunReport {
     pub(crate) ot_plan: Option<PlanReport>,
     pub(crate) times_ms: TimesReport,
     /// Time at which both parties were connected, in nanoseconds since 1970 by the system's clock.
-    /// The times in `times_ms` count from this moment. The error is the time to start a thread.
+    /// The times in `times_ms` count from this moment. It is late by the time that a thread
+    /// takes to start.
     pub(crate) connected_unix_ns: Option<u64>,
     /// Smoothed round-trip time of the path, if the transport measures it.
     pub(crate) rtt_ms: Option<f64>,

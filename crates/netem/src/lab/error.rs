@@ -1,4 +1,4 @@
-//! Errors of a lab.
+//! Errors of a lab: an emulated path with the network namespaces of its two ends.
 
 use std::io;
 

@@ -54,7 +54,7 @@ impl Scenario {
         self.validate_as(&self.name)
     }
 
-    /// Validates a scenario. Error messages name it `origin`.
+    /// Validates a scenario. Error messages refer to it as `origin`.
     pub(super) fn validate_as(&self, origin: &str) -> Result<(), ScenarioError> {
         self.check().map_err(|(field, problem)| {
             let origin = origin.to_owned();

@@ -239,8 +239,8 @@ impl RudpConnection {
         }
     }
 
-    /// Appends a handshake packet. It belongs to a flight or a train, or carries a report for which
-    /// there are no data keys yet. Returns its length.
+    /// Appends a handshake packet, if one is due, and returns its length. The packet belongs to a
+    /// flight or to a train, or carries a report while this end has no data keys yet.
     pub(super) fn set_up_packet(&mut self, now: Time, out: &mut Vec<u8>) -> Option<usize> {
         let sent = self.try_set_up_packet(now, out);
         if let Some(len) = sent {

@@ -104,7 +104,7 @@ async fn recorded_datagrams_are_not_answered_again() {
             .await
             .expect("the link works still");
 
-        // After the connection has ended.
+        // The datagrams are replayed again after the connection has ended.
         drop((near, far));
         let (sent, came) = tokio::select! {
             counts = replay(&address, &recorded) => counts,

@@ -365,7 +365,8 @@ impl Bbr {
         }
     }
 
-    /// Updates the window of a CUBIC flow, while other flows keep the queue full.
+    /// Updates the window that a CUBIC flow would have on this path. The window exists only while
+    /// other flows keep the queue full.
     fn update_cubic(&mut self, feedback: &Feedback) {
         self.smoothed_rtt = feedback.smoothed_rtt;
         match (&mut self.cubic, self.queue_time >= MIN_COMPETITION_TIME) {
