@@ -28,8 +28,8 @@ const ZERO: Block = [0; 2];
 pub(crate) struct Fold {
     odd: Zeroizing<Buffer>,
     /// Sums of the streams of leaves. Item 0 is a temporary sum. Item `i` from 1 to `k - 1` is the
-    /// sum of a left subtree at level `i`, which waits for the sum of its right sibling. Item `k` is
-    /// the sum of all leaves.
+    /// sum of a left subtree at level `i`, which waits for the sum of its right sibling. Item `k`
+    /// is the sum of all leaves.
     sums: Zeroizing<[Buffer; MAX_K + 1]>,
 }
 

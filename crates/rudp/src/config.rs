@@ -60,9 +60,9 @@ pub struct RudpConfig {
     /// Time after which the handshake fails if it is not complete. Default: 5 s.
     pub setup_timeout: Duration,
     /// The maximum UDP payload for path MTU discovery, in bytes: 1,472 for Ethernet over IPv4 (the
-    /// default), 1,452 over IPv6, more for jumbo frames. The minimum is 1,200, the initial size; the
-    /// maximum is [`MAX_SEGMENT`](crate::fec::MAX_SEGMENT). Other values are changed to the limit.
-    /// Sockets must forbid fragmentation.
+    /// default), 1,452 over IPv6, more for jumbo frames. The minimum is 1,200, the initial size;
+    /// the maximum is [`MAX_SEGMENT`](crate::fec::MAX_SEGMENT). Other values are changed to the
+    /// limit. Sockets must forbid fragmentation.
     pub max_datagram: u16,
     /// The maximum number of unread bytes of the incoming stream, at least 1 MiB. Default: 64 MiB.
     pub max_receive_window: u64,

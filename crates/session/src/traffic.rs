@@ -48,8 +48,8 @@ pub struct ExpectedTraffic {
     /// answers of oblivious transfers, labels of its own inputs, decoding information, and the last
     /// frames.
     pub garbler_late_bytes: u64,
-    /// Minimum of the garbler's bytes. It assumes that every request for transfers arrives before the
-    /// garbler has made the labels, so that correlated transfers need no answer.
+    /// Minimum of the garbler's bytes. It assumes that every request for transfers arrives before
+    /// the garbler has made the labels, so that correlated transfers need no answer.
     pub min_garbler_bytes: u64,
     /// Maximum of the garbler's bytes. It assumes that every request for transfers arrives after
     /// the garbler has made the labels, so that correlated transfers need an answer, and that

@@ -37,8 +37,8 @@ function thin(scale, room) {
 }
 
 /**
- * Draws horizontal bars. Each row is `{name, style, median, min, max, predicted: {low, mid, high}, note}` with times in milliseconds.
- * `lines` are vertical lines: `{name, at, dash}`.
+ * Draws horizontal bars. Each row is `{name, style, median, min, max, predicted: {low, mid, high},
+ * note}` with times in milliseconds. `lines` are vertical lines: `{name, at, dash}`.
  */
 export function bars(theme, width, { title, rows, lines = [], label }) {
   const values = rows.flatMap((row) => [row.median, row.max, row.min, row.predicted?.low, row.predicted?.high, row.predicted?.mid]);
@@ -121,8 +121,9 @@ function prediction(svg, place, row, y, lift, theme) {
 }
 
 /**
- * Draws lines over time or another quantity. `series` has `{name, points: [[x, y]], color, dash, mark, step}`. `levels` are horizontal
- * lines: `{name, at, dash}`. A level far above the data appears only in the legend.
+ * Draws lines over time or another quantity. `series` has `{name, points: [[x, y]], color, dash,
+ * mark, step}`. `levels` are horizontal lines: `{name, at, dash}`. A level far above the data
+ * appears only in the legend.
  */
 export function lines(theme, width, { title, series, levels: all = [], x, y, height = 230, detail }) {
   const shown = series.filter((each) => each.points.length > 0);
@@ -183,8 +184,8 @@ const PARTIES = [
 ];
 
 /**
- * Draws the phases of both parties. `groups` has `{name, phases: [{party, phase, at_ms}], until}`, with two lanes each. `until` is the
- * elapsed time of a run in progress.
+ * Draws the phases of both parties. `groups` has `{name, phases: [{party, phase, at_ms}], until}`,
+ * with two lanes each. `until` is the elapsed time of a run in progress.
  */
 export function phases(theme, width, { title, groups }) {
   const known = groups.map((group) => ({ ...group, moments: moments(group.phases) }));

@@ -2,8 +2,8 @@
 
 /**
  * Creates an element. Attributes that are null, undefined or false are omitted. The value true
- * becomes an empty attribute. `on` has listeners and `data` has data-* attributes. Children that are
- * null or false are omitted.
+ * becomes an empty attribute. `on` has listeners and `data` has data-* attributes. Children that
+ * are null or false are omitted.
  */
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);

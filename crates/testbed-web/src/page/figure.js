@@ -1,4 +1,5 @@
-// A chart with its title and its numbers as a table. It is redrawn when width or theme change, and can be saved as SVG or PNG.
+// A chart with its title and its numbers as a table. It is redrawn when width or theme change, and
+// can be saved as SVG or PNG.
 
 import { el, fill, table } from "./dom.js";
 import { LIGHT, onTheme, theme } from "./theme.js";

@@ -5,8 +5,8 @@ import { styleOf } from "./theme.js";
 import { legend, legendHeight, line, mark, node, rect, root, text, widthOf } from "./svg.js";
 
 /**
- * Draws a heat map. `cells[i][j]` belongs to `rtts[i]` and `losses[j]`: `{transport, strength, tip}` or null. `at` is the selected cell
- * `[i, j]`; `pick(i, j)` is called when a cell is clicked.
+ * Draws a heat map. `cells[i][j]` belongs to `rtts[i]` and `losses[j]`: `{transport, strength,
+ * tip}` or null. `at` is the selected cell `[i, j]`; `pick(i, j)` is called when a cell is clicked.
  */
 export function heatmap(theme, width, { title, rtts, losses, cells, transports, at, pick, detail }) {
   const entries = transports.map((transport) => {

@@ -1,4 +1,5 @@
-// Helpers that draw SVG with presentation attributes only, so that an exported chart looks the same without the style sheet.
+// Helpers that draw SVG with presentation attributes only, so that an exported chart looks the same
+// without the style sheet.
 
 const SPACE = "http://www.w3.org/2000/svg";
 export const FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif";

@@ -1,5 +1,5 @@
-// Colours, marks and the theme. The palette of Okabe and Ito (2008) can be read with colour vision deficiencies. In addition, each
-// transport has its own mark and dash pattern.
+// Colours, marks and the theme. The palette of Okabe and Ito (2008) can be read with colour vision
+// deficiencies. In addition, each transport has its own mark and dash pattern.
 
 export const LIGHT = {
   name: "light",

@@ -4,7 +4,8 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use transpute_transport::{Tcp, conformance};
 //!
-//! let report = conformance::run(&Tcp::default(), &conformance::ConformanceOptions::default()).await?;
+//! let options = conformance::ConformanceOptions::default();
+//! let report = conformance::run(&Tcp::default(), &options).await?;
 //! println!("{report}");
 //! # Ok(())
 //! # }

@@ -38,8 +38,8 @@ pub(crate) fn unpinned() -> Security {
     }
 }
 
-/// Accepts a link and connects to `address` at the same time. Returns the accepted and the connected
-/// end.
+/// Accepts a link and connects to `address` at the same time. Returns the accepted and the
+/// connected end.
 pub(crate) async fn link_at(
     address: &str,
     listener: &mut dyn Listener,
