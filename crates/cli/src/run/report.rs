@@ -101,7 +101,7 @@ impl PlanReport {
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct PeerReport {
     pub(crate) address: String,
-    /// Fingerprint of the peer's key. None in plaintext.
+    /// Fingerprint of the peer's key. `None` if the connection is not encrypted.
     pub(crate) fingerprint: Option<String>,
 }
 

@@ -81,7 +81,7 @@ impl PairHash for PerTweak {
 }
 
 /// A hash with one key per `2^log_period` tweaks: `AES_{S ^ (j >> log_period)}(y) ^ y`, `y =
-/// sigma(x) ^ (j mod 2^log_period)`.
+/// sigma(x) ^ (j mod 2^log_period)`. `S` is `start`, `x` the label and `j` the tweak.
 ///
 /// With a period of 2^56, which is the number of all tweaks, this is the fixed-key hash.
 pub(crate) struct PerPeriod {

@@ -124,7 +124,7 @@ impl Pattern {
     }
 }
 
-/// A pseudorandom generator of sizes.
+/// A pseudorandom generator of the sizes of writes and reads.
 #[derive(Clone, Debug)]
 pub(super) struct Sizes(u64);
 

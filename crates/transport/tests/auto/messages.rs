@@ -65,7 +65,8 @@ async fn what_is_said_is_what_the_document_says() {
         assert_eq!(got.first().copied(), answer, "{}", words.escape_ascii());
         assert!(got.len() <= 1);
     }
-    // A stripe without a link is not taken for a link.
+    // The first message names a link that the listener does not know, as if a stripe joined it. The
+    // listener refuses it, and does not open a new link.
     let lonely = [&b"tpstrip3"[..], &[7; 16], &[0, 1], &[0; 32]].concat();
     let refused = async {
         let mut stream = say(&address, &lonely).await;
