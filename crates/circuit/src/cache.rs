@@ -5,6 +5,8 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use thiserror::Error;
@@ -118,10 +120,15 @@ impl ProgramCache {
     pub fn store(&self, key: &SourceKey, program: &Program) -> Result<(), CacheError> {
         let path = self.path(key);
         let stored = fs::create_dir_all(&self.folder).and_then(|()| {
-            let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
-            file.write_all(&program.to_bytes())?;
-            file.persist(&path).map_err(|error| error.error)?;
-            Ok(())
+            let (new, mut file) = self.temporary_file()?;
+            let written = file
+                .write_all(&program.to_bytes())
+                .and_then(|()| fs::rename(&new, &path));
+            if written.is_err() {
+                // The first error is reported. A file that cannot be removed has no effect.
+                let _ = fs::remove_file(&new);
+            }
+            written
         });
         stored.map_err(|source| CacheError::File { path, source })
     }
@@ -147,6 +154,20 @@ impl ProgramCache {
         Ok((program, stored.or(problem)))
     }
 
+    /// Creates a new file in the directory.
+    fn temporary_file(&self) -> io::Result<(PathBuf, File)> {
+        static CALLS: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let call = CALLS.fetch_add(1, Ordering::Relaxed);
+            let path = self.folder.join(format!(".{}-{call}.new", process::id()));
+            match File::create_new(&path) {
+                // An earlier process with the same number was killed and left the file.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                created => return created.map(|file| (path, file)),
+            }
+        }
+    }
+
     /// Returns the directory of the cache.
     #[must_use]
     pub fn folder(&self) -> &Path {
@@ -158,6 +179,19 @@ impl ProgramCache {
 mod tests {
     use super::*;
     use crate::catalogue;
+
+    #[test]
+    fn a_failed_store_leaves_no_file_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = ProgramCache::new(folder.path());
+        let circuit = catalogue::named("add:8").unwrap();
+        let key = SourceKey::of(b"add:8");
+        // A program cannot replace a directory.
+        fs::create_dir_all(cache.path(&key)).unwrap();
+        let stored = cache.store(&key, &Program::compile(&circuit));
+        assert!(matches!(stored, Err(CacheError::File { .. })));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 
     #[test]
     fn a_program_is_recompiled_only_if_its_file_is_damaged() {

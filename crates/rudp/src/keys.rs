@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use aws_lc_rs::aead::{self, LessSafeKey, UnboundKey};
-use aws_lc_rs::hkdf;
+use ring::aead::{self, LessSafeKey, UnboundKey};
+use ring::hkdf;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
@@ -158,6 +158,10 @@ impl fmt::Debug for PacketKeys {
 }
 
 /// The key of the packets of one epoch in one direction.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all keys are of the large variant, and a connection has only four"
+)]
 pub(crate) enum PacketKey {
     Aead {
         key: LessSafeKey,

@@ -1,6 +1,6 @@
 //! Packet protection: header, encryption, and keys that change with the packet number.
 
-use aws_lc_rs::aead::{Aad, Nonce};
+use ring::aead::{Aad, Nonce};
 
 use crate::keys::{KeyError, PacketKey, Ratchet};
 
@@ -159,13 +159,13 @@ impl Opener {
             .split_at_mut_checked(HEADER_LEN)
             .ok_or(Reject::NotOurs)?;
         let body_len = rest.len().checked_sub(TAG_LEN).ok_or(Reject::NotOurs)?;
-        let (body, tag) = rest.split_at_mut(body_len);
         match key {
             PacketKey::Aead { key, iv } => {
-                key.open_in_place_separate_tag(nonce(iv, number), Aad::from(&*header), tag, body)
+                key.open_in_place(nonce(iv, number), Aad::from(&*header), rest)
                     .map_err(|_| Reject::NotAuthentic)?;
             }
             PacketKey::Checksum(start) => {
+                let (body, tag) = rest.split_at(body_len);
                 if checksum(*start, header, body) != *tag {
                     return Err(Reject::NotAuthentic);
                 }
@@ -178,7 +178,7 @@ impl Opener {
             let current = std::mem::replace(&mut self.next, next);
             self.previous = Some(std::mem::replace(&mut self.current, current));
         }
-        Ok(body)
+        Ok(&mut rest[..body_len])
     }
 
     /// Returns the key for a packet number, or `None` if its epoch is neither the current one nor a

@@ -3,8 +3,8 @@
 //!
 //! `tests/it` includes this file too, so it uses only names of its parent module.
 
-use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use aws_lc_rs::digest::{Context, SHA256};
+use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::digest::{Context, SHA256};
 
 use super::{Alert, Cipher, DataSecret, EndpointSide, HandshakeKeys, PacketKey, TAG_BYTES, Tls};
 
@@ -24,7 +24,7 @@ pub(crate) enum Message {
 
 impl Message {
     /// Returns the size of the message in bytes, with type and length. The sizes were measured with
-    /// rustls 0.23 and aws-lc-rs.
+    /// rustls 0.23.
     fn size(self) -> usize {
         match self {
             Self::ClientHello => 1456,

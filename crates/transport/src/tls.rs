@@ -5,6 +5,8 @@
 //! ignored: see [`crate::Identity`]. There is no resumption and no early data: each link has a full
 //! handshake, with X25519MLKEM768 preferred.
 
+mod provider;
+
 use std::sync::Arc;
 
 use rustls::{
@@ -14,7 +16,7 @@ use rustls::{
         Resumption,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     },
-    crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls13_signature},
+    crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature},
     pki_types::{CertificateDer, ServerName, UnixTime},
     server::{
         NoServerSessionStorage, ParsedCertificate,
@@ -63,7 +65,7 @@ fn client(
     accepted: Accepted,
     alpn_protocols: Vec<Vec<u8>>,
 ) -> Result<Arc<ClientConfig>, HandshakeError> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = provider::provider();
     let pins = Pins::new(accepted, &provider);
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
@@ -82,7 +84,7 @@ fn server(
     accepted: Accepted,
     alpn_protocols: Vec<Vec<u8>>,
 ) -> Result<Arc<ServerConfig>, HandshakeError> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = provider::provider();
     let pins = Pins::new(accepted, &provider);
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, UnboundKey};
-use aws_lc_rs::hkdf;
+use ring::aead::{AES_128_GCM, Aad, LessSafeKey, UnboundKey};
+use ring::hkdf;
 
 use super::packet::{Id, Kind, PacketTemplate, Sealed, Space};
 use super::reassembly::Reassembly;

@@ -61,7 +61,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn digest(packets: &[(bool, Vec<u8>)]) -> String {
-    let mut context = aws_lc_rs::digest::Context::new(&aws_lc_rs::digest::SHA256);
+    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
     for (upward, packet) in packets {
         context.update(&[u8::from(*upward)]);
         context.update(&(packet.len() as u64).to_le_bytes());

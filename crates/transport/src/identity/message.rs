@@ -5,76 +5,49 @@
 //! the client, but rustls does not. A certificate extension (RFC 5280, section 4.1.2.9) arrives at
 //! the same time, and the handshake signature covers it.
 
-use rcgen::CustomExtension;
 use rustls::pki_types::CertificateDer;
 
-/// The object identifier of the extension. Numbers in the arc 2.25 need no registration (ITU-T
-/// X.667).
-const OID: [u64; 3] = [2, 25, 6_143_702_287_719_365_217];
+use super::der::{self, BOOLEAN, EXTENSIONS, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE};
 
-/// The contents of [`OID`] in DER.
-const OID_DER: [u8; 10] = [0x69, 0xd5, 0xa1, 0xb4, 0x95, 0xe1, 0x8a, 0x91, 0xf4, 0x61];
-
-const BOOLEAN: u8 = 0x01;
-const OCTET_STRING: u8 = 0x04;
-const OBJECT_IDENTIFIER: u8 = 0x06;
-const SEQUENCE: u8 = 0x30;
-/// DER tag `[3]` of a TBSCertificate, which contains its extensions.
-const EXTENSIONS: u8 = 0xa3;
+/// The object identifier of the extension, 2.25.6143702287719365217, in DER. Numbers in the arc
+/// 2.25 need no registration (ITU-T X.667).
+const OID: [u8; 10] = [0x69, 0xd5, 0xa1, 0xb4, 0x95, 0xe1, 0x8a, 0x91, 0xf4, 0x61];
 
 /// Makes a non-critical extension with a message.
-pub(super) fn extension(message: &[u8]) -> CustomExtension {
-    CustomExtension::from_oid_content(&OID, message.to_vec())
+pub(super) fn extension(message: &[u8]) -> Vec<u8> {
+    let oid = der::encode(OBJECT_IDENTIFIER, &[&OID]);
+    let value = der::encode(OCTET_STRING, &[message]);
+    der::encode(SEQUENCE, &[&oid, &value])
 }
 
 /// Returns the message in a certificate, or `None` if there is none.
 pub(crate) fn find<'a>(certificate: &'a CertificateDer<'_>) -> Option<&'a [u8]> {
-    let (_, certificate, _) = element(certificate)?;
-    let (_, mut fields, _) = element(certificate)?;
+    let (_, certificate, _) = der::split(certificate)?;
+    let (_, mut fields, _) = der::split(certificate)?;
     let extensions = loop {
-        let (tag, contents, rest) = element(fields)?;
+        let (tag, contents, rest) = der::split(fields)?;
         if tag == EXTENSIONS {
             break contents;
         }
         fields = rest;
     };
-    let (_, mut extensions, _) = element(extensions)?;
+    let (_, mut extensions, _) = der::split(extensions)?;
     loop {
-        let (tag, contents, rest) = element(extensions)?;
+        let (tag, contents, rest) = der::split(extensions)?;
         extensions = rest;
         if tag != SEQUENCE {
             return None;
         }
-        let (tag, oid, mut value) = element(contents)?;
-        if tag != OBJECT_IDENTIFIER || oid != OID_DER {
+        let (tag, oid, mut value) = der::split(contents)?;
+        if tag != OBJECT_IDENTIFIER || oid != OID {
             continue;
         }
         if value.first() == Some(&BOOLEAN) {
-            value = element(value)?.2;
+            value = der::split(value)?.2;
         }
-        let (tag, message, _) = element(value)?;
+        let (tag, message, _) = der::split(value)?;
         return (tag == OCTET_STRING).then_some(message);
     }
-}
-
-/// Splits off the first DER element (X.690, section 8.1). Returns its tag, its contents, and the
-/// remaining bytes.
-fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&tag, der) = der.split_first()?;
-    let (&short, der) = der.split_first()?;
-    let (length, der) = match short {
-        0..=0x7f => (usize::from(short), der),
-        0x81..=0x83 => {
-            let (bytes, der) = der.split_at_checked(usize::from(short & 0x7f))?;
-            let length = bytes
-                .iter()
-                .fold(0, |sum, &byte| sum << 8 | usize::from(byte));
-            (length, der)
-        }
-        _ => return None,
-    };
-    let (contents, rest) = der.split_at_checked(length)?;
-    Some((tag, contents, rest))
 }
 
 #[cfg(test)]

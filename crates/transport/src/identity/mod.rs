@@ -15,6 +15,8 @@
 //! extension of the certificate is authentic, because the handshake signature covers the
 //! certificate as well (RFC 8446, section 4.4.3).
 
+mod certificate;
+mod der;
 mod file;
 mod fingerprint;
 mod message;
@@ -27,16 +29,13 @@ use std::{
 };
 
 use rand::{TryRng, rngs::SysRng};
-use rcgen::{CertificateParams, DistinguishedName, DnType, PKCS_ED25519};
 use rustls::{
-    SignatureScheme,
-    crypto::aws_lc_rs::sign::any_eddsa_type,
-    pki_types::PrivatePkcs8KeyDer,
-    sign::{CertifiedKey, SigningKey},
+    crypto::ring::sign::any_eddsa_type, pki_types::PrivatePkcs8KeyDer, sign::CertifiedKey,
 };
 use thiserror::Error;
 use zeroize::Zeroizing;
 
+use self::certificate::self_signed;
 pub use self::fingerprint::{Fingerprint, FingerprintError};
 pub(crate) use self::message::find as find_message;
 
@@ -125,7 +124,7 @@ pub enum IdentityError {
     /// The self-signed certificate could not be built.
     #[error("cannot build the certificate: {detail}")]
     Certificate {
-        /// The message of the certificate library.
+        /// The problem.
         detail: String,
     },
 }
@@ -248,63 +247,6 @@ impl fmt::Debug for Identity {
 const PKCS8_HEADER: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
-
-/// `SubjectPublicKeyInfo` of an Ed25519 key has 12 bytes of header before the 32-byte key (RFC 8410
-/// section 4).
-const SPKI_HEADER_LENGTH: usize = 12;
-
-fn self_signed(
-    key: &dyn SigningKey,
-    spki: &[u8],
-    message: Option<&[u8]>,
-) -> Result<rustls::pki_types::CertificateDer<'static>, IdentityError> {
-    let mut params = CertificateParams::default();
-    params.distinguished_name = DistinguishedName::new();
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "transpute");
-    // The serial number is constant, because certificates are not looked up by number. So the
-    // certificate depends only on the key and the message.
-    params.serial_number = Some(1u64.into());
-    params
-        .custom_extensions
-        .extend(message.map(message::extension));
-    let signer = CertificateSigner {
-        key,
-        public: spki.get(SPKI_HEADER_LENGTH..).unwrap_or_default(),
-    };
-    params
-        .self_signed(&signer)
-        .map(|certificate| certificate.der().clone())
-        .map_err(|error| IdentityError::Certificate {
-            detail: error.to_string(),
-        })
-}
-
-/// Signs certificates with the TLS library's key, so that the secret is not copied.
-struct CertificateSigner<'a> {
-    key: &'a dyn SigningKey,
-    public: &'a [u8],
-}
-
-impl rcgen::PublicKeyData for CertificateSigner<'_> {
-    fn der_bytes(&self) -> &[u8] {
-        self.public
-    }
-
-    fn algorithm(&self) -> &'static rcgen::SignatureAlgorithm {
-        &PKCS_ED25519
-    }
-}
-
-impl rcgen::SigningKey for CertificateSigner<'_> {
-    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rcgen::Error> {
-        self.key
-            .choose_scheme(&[SignatureScheme::ED25519])
-            .and_then(|signer| signer.sign(message).ok())
-            .ok_or(rcgen::Error::RemoteKeyError)
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use sha2::{Digest, Sha256};
 use tempfile::tempdir;
 
 use super::*;
@@ -162,4 +163,39 @@ MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg070MGHGEl/4r9lbL
 1Js+C10t8AJoOrLX2eARGYTQgxmhRANCAATcJ7H9CeF3uzc65G8WzkoXOEBz3KrF
 MeGu1RWHGVL5/3zqFm1MCE3Krth68AWJ8cdg9CNETsXSeaa4HjELG5TW
 -----END PRIVATE KEY-----
+";
+
+/// The certificates that a certificate library made for the key of 32 bytes 7, without a message
+/// and with two.
+#[test]
+fn certificates_have_the_same_bytes_in_all_versions() {
+    let pkcs8 = [&PKCS8_HEADER[..], &[7; 32]].concat();
+    let identity = Identity::from_pkcs8(Zeroizing::new(pkcs8)).unwrap();
+    let saying = |message: &[u8]| identity.saying(message).unwrap();
+    let hex = |identity: &Identity| -> String {
+        let der = identity.certified().cert[0].to_vec();
+        der.iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let digest = |identity: &Identity| -> String {
+        let der = identity.certified().cert[0].to_vec();
+        let digest = Sha256::digest(&der);
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    assert_eq!(hex(&identity), PLAIN_CERTIFICATE);
+    assert_eq!(
+        digest(&saying(b"message")),
+        "0b144ed9cf269a6a86e6e8de9dfdc4bfa49794ff11310d3b8c22cdcd1f9d0a2d"
+    );
+    assert_eq!(
+        digest(&saying(&[9; 300])),
+        "8cfa729aa60a08195d236ca225c03e9ba6aa7809c684a6d75ac855174206b09b"
+    );
+}
+
+const PLAIN_CERTIFICATE: &str = "\
+    3081d6308189a003020102020101300506032b657030143112301006035504030c097472616e737075746530\
+    20170d3735303130313030303030305a180f34303936303130313030303030305a3014311230100603550403\
+    0c097472616e7370757465302a300506032b6570032100ea4a6c63e29c520abef5507b132ec5f9954776aebe\
+    be7b92421eea691446d22c300506032b65700341004ebe4bc3213de78f173df78bf4695cef37b93d7b5af11a\
+    eac67ab40f721b08e01b944133d8bfaaac9984bcfb36c103eea024ff337b2de074a1d9fa88adfb840a\
 ";

@@ -20,7 +20,7 @@
 //! to a link, not even another trusted peer. In plaintext the tag is zero, and only the id connects
 //! the stripes of a link.
 
-use aws_lc_rs::hmac;
+use ring::hmac;
 use tokio::io::AsyncReadExt;
 use zeroize::Zeroizing;
 

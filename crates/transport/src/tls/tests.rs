@@ -167,7 +167,7 @@ fn a_client_without_certificate_or_protocol_name_is_refused() {
     let (ours, theirs) = identities();
     let server = server_of(&pinned(&theirs, &[ours.fingerprint()]));
 
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = provider::provider();
     let accepted = Accepted::only(&[theirs.fingerprint()]).unwrap();
     let pins = Pins::new(accepted, &provider);
     let mut anonymous = ClientConfig::builder_with_provider(provider)
