@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{Quic, Registry, Tcp, TcpStriped, Transport};
+#[cfg(feature = "quic")]
+use crate::Quic;
+use crate::{Registry, Tcp, TcpStriped, Transport};
 #[cfg(unix)]
 use crate::{Rudp, Udp};
 
@@ -13,6 +15,7 @@ impl Registry {
         let transports: Vec<Arc<dyn Transport>> = vec![
             Arc::new(Tcp::default()),
             Arc::new(TcpStriped::default()),
+            #[cfg(feature = "quic")]
             Arc::new(Quic::default()),
             #[cfg(unix)]
             Arc::new(Rudp::default()),

@@ -57,8 +57,17 @@ mod listening;
 mod mismatch;
 mod preamble;
 mod profile;
+#[cfg(feature = "quic")]
 mod quic;
 #[cfg(unix)]
+#[cfg_attr(
+    not(feature = "quic"),
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "only `quic` shares the port of `rudp`"
+    )
+)]
 mod rudp;
 pub mod secure;
 mod security;
@@ -80,7 +89,6 @@ pub use self::{
     identity::{Fingerprint, FingerprintError, Identity, IdentityError},
     link::{Link, LinkInfo, LinkReader, LinkTimings, LinkWriter},
     profile::{FirstFlight, Profile, Throughput},
-    quic::{Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion},
     security::Security,
     settings::Settings,
     stats::{Bottleneck, LinkSnapshot, LinkStats, PathProbe, PathSample, SendTimes, TrainResult},
@@ -92,6 +100,8 @@ pub use self::{
 };
 pub use transpute_units::{Bandwidth, KnownDirection, KnownPath, PathClass};
 
+#[cfg(feature = "quic")]
+pub use self::quic::{Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
 #[cfg(unix)]
 pub use self::{
     rudp::{Rudp, RudpControl, RudpOptions},

@@ -5,6 +5,8 @@
 //! ignored: see [`crate::Identity`]. There is no resumption and no early data: each link has a full
 //! handshake, with X25519MLKEM768 preferred.
 
+#[cfg(feature = "ml-kem")]
+mod hybrid;
 mod provider;
 
 use std::sync::Arc;
