@@ -9,6 +9,7 @@ use std::{
 };
 
 mod circuits;
+mod dependent;
 mod docs;
 mod fuzz;
 mod ignored;
@@ -22,6 +23,7 @@ usage: cargo xtask <task>
 
   circuits          write all circuit files under circuits/
   circuits --check  fail unless these files are current
+  dependent         build and run a program outside the repository that uses the library
   docs              check links and fields in documents, and build the book if mdbook is installed
   fuzz-check        fail unless the fuzz targets compile
   reproduce         run the published experiments again and write docs/results (hours)
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
     let outcome = match arguments[..] {
         ["circuits"] => circuits::write(&root()),
         ["circuits", "--check"] => circuits::check(&root()).and_then(none_found),
+        ["dependent"] => dependent::check(&root()),
         ["docs"] => docs::run(&root()).and_then(none_found),
         ["fuzz-check"] => fuzz::check(&root()),
         ["reproduce"] => reproduce::reproduce(&root(), false),
