@@ -13,6 +13,7 @@ mod dependent;
 mod docs;
 mod fuzz;
 mod ignored;
+mod package;
 mod reproduce;
 mod selection;
 mod slow_tests;
@@ -26,6 +27,7 @@ usage: cargo xtask <task>
   dependent         build and run a program outside the repository that uses the library
   docs              check links and fields in documents, and build the book if mdbook is installed
   fuzz-check        fail unless the fuzz targets compile
+  package           package the published crates, and compile a program that uses the packages
   reproduce         run the published experiments again and write docs/results (hours)
   reproduce --quick the same with fewer runs, into docs/results/quick (minutes)
   selection run     run every transport in random cells, into docs/results/selection (an hour)
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         ["dependent"] => dependent::check(&root()),
         ["docs"] => docs::run(&root()).and_then(none_found),
         ["fuzz-check"] => fuzz::check(&root()),
+        ["package"] => package::check(&root()),
         ["reproduce"] => reproduce::reproduce(&root(), false),
         ["reproduce", "--quick"] => reproduce::reproduce(&root(), true),
         ["selection", "fit", ref files @ ..] => selection::fit(&root(), files),

@@ -153,9 +153,12 @@ fn named_transports(file: &str, text: &str) -> Vec<String> {
     let applies = is_production && !is_test && !is_fixture && !is_in(&TRANSPORT_FOLDERS);
     let checks_strings = applies && !is_in(&MAY_NAME_TRANSPORTS);
     let checks_types = applies && is_in(&WITHOUT_TRANSPORT_TYPES) && !is_in(&USES_TRANSPORT_TYPES);
+    // A cargo feature that has the name of a transport is not the transport.
+    let is_attribute = |line: &str| line.contains("cfg(") || line.contains("not(feature");
     let in_string = |line: &str| {
         let mut strings = line.split('"').skip(1).step_by(2);
-        strings.any(|it| TRANSPORTS.contains(&it.split(':').next().unwrap_or_default()))
+        !is_attribute(line)
+            && strings.any(|it| TRANSPORTS.contains(&it.split(':').next().unwrap_or_default()))
     };
     let is_separator = |c: char| !(c.is_alphanumeric() || c == '_');
     let by_type = |line: &str| {
