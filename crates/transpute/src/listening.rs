@@ -49,11 +49,13 @@ impl Listening {
     /// values, concatenated.
     ///
     /// # Errors
-    /// Any [`Error`].
+    /// Any [`Error`]. Returns [`SessionError::Input`](crate::SessionError::Input) at once if
+    /// `input` has the wrong length.
     ///
     /// # Cancel safety
     /// Dropping the future cuts the link.
     pub async fn run(self, input: Bits) -> Result<Results, Error> {
+        self.party.check_input(&input)?;
         self.run_batch(Box::new(vec![input])).await
     }
 

@@ -100,7 +100,7 @@ async fn an_input_of_the_wrong_width_fails_both_sides() {
     let address = listening.local_address();
     let connecting = Party::evaluator(&circuit).plaintext().connect(address);
     let (garbler, evaluator) = tokio::join!(
-        listening.run(Bits::from_u128(1, 15)),
+        listening.run_batch(Box::new(vec![Bits::from_u128(1, 15)])),
         connecting.run(number(2)),
     );
     assert!(matches!(garbler, Err(Error::Session(_))), "{garbler:?}");
@@ -108,6 +108,28 @@ async fn an_input_of_the_wrong_width_fails_both_sides() {
         matches!(evaluator, Err(Error::Session(SessionError::PeerAborted(_)))),
         "{evaluator:?}"
     );
+}
+
+/// No peer exists, so a party that waited for one or called it would fail in another way.
+#[tokio::test]
+async fn an_input_of_the_wrong_width_is_an_error_before_the_peer_is_reached() {
+    let circuit = adder();
+    let is_input_error = |error: &Error| {
+        matches!(error, Error::Session(SessionError::Input { instance: 0, source })
+            if source.to_string() == "15 bits given where 16 are due")
+    };
+    let listening = Party::garbler(&circuit)
+        .plaintext()
+        .listen("127.0.0.1:0")
+        .await
+        .unwrap();
+    let error = listening.run(Bits::from_u128(1, 15)).await.unwrap_err();
+    assert!(is_input_error(&error), "{error:?}");
+    let connecting = Party::evaluator(&circuit)
+        .plaintext()
+        .connect("127.0.0.1:1");
+    let error = connecting.run(Bits::from_u128(1, 15)).await.unwrap_err();
+    assert!(is_input_error(&error), "{error:?}");
 }
 
 /// The party that connects chooses among the transports that the listener offers, and both learn
