@@ -252,6 +252,9 @@ fn before_session(error: &TransportError) -> FailureKind {
         | TransportError::Unsupported(UnsupportedError::CongestionControl { .. })
         | TransportError::Address(AddressError::InvalidAddress { .. })
         | TransportError::Handshake(HandshakeError::NoPinnedPeer) => FailureKind::Usage,
+        TransportError::Handshake(HandshakeError::NoCommonTransport { .. }) => {
+            FailureKind::Disagreement
+        }
         TransportError::Registry(RegistryError::DuplicateTransport { .. }) => FailureKind::Other,
         _ => FailureKind::Peer,
     }
@@ -270,13 +273,15 @@ fn in_session(error: &SessionError) -> FailureKind {
         }
         // The connecting side receives the listener's verdict at its first read.
         SessionError::Link(error) => match error.downcast_ref() {
+            Some(TransportError::Handshake(HandshakeError::NoCommonTransport { .. })) => {
+                FailureKind::Disagreement
+            }
             Some(
                 TransportError::Connect(ConnectError::Timeout { .. })
                 | TransportError::Handshake(
                     HandshakeError::PeerRefusedUs { .. }
                     | HandshakeError::WrongPeer { .. }
                     | HandshakeError::SecurityMismatch { .. }
-                    | HandshakeError::NoCommonTransport { .. }
                     | HandshakeError::NotTranspute { .. }
                     | HandshakeError::Timeout { .. }
                     | HandshakeError::ClosedDuringHandshake,
@@ -318,6 +323,14 @@ mod tests {
             )),
             4
         );
+        let mismatch = || {
+            TransportError::Handshake(HandshakeError::NoCommonTransport {
+                ours: "udp".into(),
+                theirs: "auto".into(),
+            })
+        };
+        assert_eq!(of_link(mismatch()), 5);
+        assert_eq!(Failure::from(transpute::Error::from(mismatch())).code(), 5);
         let unknown = TransportError::Registry(RegistryError::UnknownTransport {
             name: "smoke".into(),
             known: vec![],

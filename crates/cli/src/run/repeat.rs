@@ -17,7 +17,7 @@ use transpute::{
 
 use super::{Args, path::Path};
 use crate::{
-    failure::Failure,
+    failure::{Failure, FailureKind},
     interrupt::unless_interrupted,
     output::{self, OutputValue, grouped, milliseconds},
     scheme::SchemeReport,
@@ -131,7 +131,10 @@ impl<'a> Runs<'a> {
             // The queue is not empty, because a result is taken only after a run was started.
             if let Some(running) = under_way.pop_front() {
                 let outcome = wait(running).await;
-                self.note(number, outcome.map_err(|error| self.failure(error))?)?;
+                self.note(
+                    number,
+                    outcome.map_err(|error| self.failure_of(error, number, count))?,
+                )?;
             }
         }
         self.warm_total = started.elapsed();
@@ -140,6 +143,24 @@ impl<'a> Runs<'a> {
 
     fn failure(&self, error: SessionError) -> Failure {
         Failure::of_run(error.into(), &self.args.terms.circuit)
+    }
+
+    /// Returns the failure of run `number` of `count`, counted from 0.
+    ///
+    /// A run ends with a bare [`SessionError::Closed`] if the peer announced that it starts no
+    /// further runs: its `--repeat` is lower or missing, or it is a server that was stopped. A lost
+    /// peer is a [`SessionError::Connection`] instead.
+    fn failure_of(&self, error: SessionError, number: u64, count: u64) -> Failure {
+        if !matches!(error, SessionError::Closed) {
+            return self.failure(error);
+        }
+        Failure::new(
+            FailureKind::Disagreement,
+            format!(
+                "the peer takes no more runs after {number} of {count}: give --repeat {count} on \
+                 both sides, unless a server was stopped"
+            ),
+        )
     }
 
     fn note(&mut self, number: u64, outcome: RunOutcome) -> Result<(), Failure> {

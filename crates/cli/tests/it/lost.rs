@@ -39,6 +39,26 @@ fn a_killed_garbler_is_noticed() {
     evaluator.finish().fails(6, "");
 }
 
+/// A lost peer is not a disagreement on the number of runs, not even without TLS, where the link
+/// ends as if the peer had closed it.
+#[test]
+fn a_peer_killed_in_a_repeated_run_is_lost() {
+    let [garbler, evaluator] =
+        [("garbler", 0, KEY), ("evaluator", 1, PLAINTEXT)].map(|(role, number, input)| {
+            // A long first run is under way when the peer is killed.
+            Party::plaintext(role, "aes128")
+                .input(number, input)
+                .and(["--batch", ENDLESS, "--repeat", "3"])
+        });
+    let (garbler, address) = garbler.listen();
+    let relay = Relay::to(&address);
+    let evaluator = evaluator.connect(&relay.address);
+    relay.wait_for(500_000);
+    garbler.kill();
+    let finished = evaluator.finish().fails(6, "");
+    assert!(!finished.stderr.contains("--repeat"), "{}", finished.stderr);
+}
+
 #[test]
 fn a_silent_path_is_noticed_by_both() {
     let (garbler, evaluator, relay) = endless();

@@ -137,7 +137,7 @@ fn a_transport_named_on_one_side_is_used_or_both_say_why_not() {
     let (mut listening, address) = garbler.listen();
     let udp = evaluator.clone().and(["--transport", "udp"]);
     udp.connect(&address).finish().fails(
-        4,
+        5,
         "this side uses the transport udp and the peer auto (tcp, tcp-striped, quic, rudp): give the same --transport",
     );
     let told = "this side uses the transport auto (tcp, tcp-striped, quic, rudp) and the peer udp";
@@ -154,7 +154,7 @@ fn a_transport_named_on_one_side_is_used_or_both_say_why_not() {
     let tcp = evaluator.clone().and(["--transport", "tcp"]);
     tcp.connect(&address)
         .finish()
-        .fails(4, "this side uses the transport tcp and the peer quic");
+        .fails(5, "this side uses the transport tcp and the peer quic");
     let rejected = listening.line("");
     assert!(
         rejected.contains("this side uses the transport quic and the peer another one, over TCP"),
@@ -162,6 +162,31 @@ fn a_transport_named_on_one_side_is_used_or_both_say_why_not() {
     );
     evaluator.connect(&address).finish().expect(0);
     listening.finish().expect(0);
+}
+
+/// A side without --repeat runs once. The other side names the flag.
+#[test]
+fn a_repetition_given_on_one_side_names_the_flag() {
+    let told = "the peer takes no more runs after 1 of 3: give --repeat 3 on both sides";
+    let [garbler, evaluator] = aes();
+    let repeated = evaluator.and(["--repeat", "3"]);
+    let [once, repeated] = meet(garbler, repeated);
+    once.expect(0);
+    repeated.fails(5, told);
+
+    let [garbler, evaluator] = aes();
+    let [repeated, once] = meet(garbler.and(["--repeat", "3"]), evaluator);
+    assert_eq!(once.expect(0).outputs(), [CIPHERTEXT]);
+    repeated.fails(5, told);
+
+    let [garbler, evaluator] = aes();
+    let fewer = evaluator.and(["--repeat", "2"]);
+    let [repeated, fewer] = meet(garbler.and(["--repeat", "3", "--pipeline", "2"]), fewer);
+    fewer.expect(0);
+    repeated.fails(
+        5,
+        "the peer takes no more runs after 2 of 3: give --repeat 3 on both sides",
+    );
 }
 
 #[test]
