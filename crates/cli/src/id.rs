@@ -16,6 +16,7 @@ use crate::{
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Generate an identity and print its fingerprint
+    #[command(after_help = "Example:\n  transpute id new alice.key")]
     New {
         /// The key file to write, readable by its owner only
         #[arg(default_value = "transpute.key")]
@@ -25,6 +26,7 @@ pub(crate) enum Command {
         force: bool,
     },
     /// Print the fingerprint of an identity
+    #[command(after_help = "Example:\n  transpute id show alice.key")]
     Show {
         /// The key file
         file: PathBuf,

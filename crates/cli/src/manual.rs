@@ -8,12 +8,16 @@ use clap_mangen::Man;
 use crate::{failure::Failure, output, suggest, testbed::Testbed};
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  transpute completions bash > ~/.local/share/bash-completion/completions/transpute")]
 pub(crate) struct CompletionsArgs {
     /// The shell
     shell: Shell,
 }
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  transpute man run > transpute-run.1")]
 pub(crate) struct ManArgs {
     /// The command to describe, such as `run` or `circuit eval` [default: all of transpute]
     #[arg(value_name = "COMMAND", value_hint = ValueHint::Other)]

@@ -23,6 +23,9 @@ const MEASURED: &str = "measured";
 
 #[derive(clap::Args)]
 #[command(after_help = "\
+Example:
+  transpute plan --circuit aes128 --path eu-us
+
 Each party rents a machine by the hour and pays for the gigabytes (10^9 bytes) that it sends; arriving ones are free. Both machines \
 are assumed to be typical ones. docs/selection.md works an example.")]
 pub(crate) struct Args {

@@ -25,6 +25,7 @@ with loops over arrays. Each parameter of the function is an input value: the fi
       (sum >> 3u8) as u16
   }
 
+Example:
   transpute circuit compile average.garble.rs --output average.txt
   transpute circuit eval average.garble.rs -i 0=hex:0004000300020001 -i 1=hex:0008000700060005
   transpute run --circuit average.garble.rs ...

@@ -9,6 +9,7 @@ use crate::{
 };
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  transpute circuit convert add:32 add32.txt")]
 pub(crate) struct Args {
     /// The circuit: a file, or the name of a built-in one
     input: String,

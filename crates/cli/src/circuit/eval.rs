@@ -12,6 +12,7 @@ use crate::{
 };
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  transpute circuit eval add:32 --input 0=dec:5 --input 1=dec:4")]
 pub(crate) struct Args {
     /// The circuit: a file, or the name of a built-in one
     circuit: String,

@@ -8,6 +8,7 @@ use super::file::{self, FileFormat};
 use crate::{failure::Failure, flags::warn_unused, output, source};
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  transpute circuit generate add:32 add32.txt")]
 pub(crate) struct Args {
     /// The built-in circuit, with its parameters
     #[arg(required_unless_present = "list")]

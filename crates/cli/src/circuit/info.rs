@@ -15,6 +15,7 @@ use crate::{
 };
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  transpute circuit info aes128")]
 pub(crate) struct Args {
     /// The circuit: a file, or the name of a built-in one
     circuit: String,

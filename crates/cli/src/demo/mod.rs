@@ -39,6 +39,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 const MAX_PRINTED: u64 = 16 << 20;
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  transpute demo --circuit sha256 --batch 400")]
 pub(crate) struct Args {
     /// The garbling scheme: half-gates, fixed-key, prf or three-halves; or auto, or auto:NAME,...:
     /// the fastest on the path

@@ -28,13 +28,31 @@ pub(crate) enum Command {
     Serve(serve::Args),
     /// Transfer bytes to or from a server, and report the throughput
     Send(send::Args),
+    /// List the transports, with one line for each
+    #[command(after_help = "Example:\n  transpute link transports")]
+    Transports,
 }
 
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::serve(args),
         Command::Send(args) => send::send(&args),
+        Command::Transports => list(),
     }
+}
+
+/// Prints the name and the description of `auto` and of each transport.
+fn list() -> Result<(), Failure> {
+    let registry = registry();
+    let mut lines = vec![(Auto::NAME, Auto::default().describe())];
+    lines.extend((registry.iter()).map(|transport| (transport.name(), transport.describe())));
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    output::print(|out| {
+        for (name, text) in &lines {
+            writeln!(out, "{name:width$}  {text}")?;
+        }
+        Ok(())
+    })
 }
 
 /// The options that both sides must set alike.

@@ -29,6 +29,9 @@ use crate::{
 
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("amount").required(true).args(["bytes", "pingpong"]))]
+#[command(after_help = "\
+Example:
+  transpute link send --plaintext --connect server.example:7700 --bytes 100000000")]
 pub(crate) struct Args {
     #[command(flatten)]
     link: LinkArgs,

@@ -23,6 +23,7 @@ use crate::{
 };
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  transpute link serve --plaintext --listen 0.0.0.0:7700")]
 pub(crate) struct Args {
     #[command(flatten)]
     link: LinkArgs,

@@ -14,6 +14,7 @@ use crate::{
 };
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  transpute model predict --circuit aes128 --path eu-us")]
 pub(crate) struct Args {
     /// Circuits, as for `transpute run`
     #[arg(

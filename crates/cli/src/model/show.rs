@@ -8,6 +8,7 @@ use super::load;
 use crate::{failure::Failure, output};
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  transpute model show --json")]
 pub(crate) struct Args {
     /// The model file [default: the built-in model]
     #[arg(value_name = "FILE")]

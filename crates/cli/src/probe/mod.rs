@@ -28,6 +28,9 @@ use crate::{
 #[command(
     group = clap::ArgGroup::new("side").required(true).args(["address", "listen"]),
     after_help = "\
+Example:
+  transpute probe --identity alice.key --peer sha256:BOB bob.example:7700
+
 The peer listens with `transpute run --listen`, which goes on waiting for its own peer, or with `transpute probe --listen`. Nothing \
 is computed, and no circuit is told to the peer. Both sides use --transport auto, the default."
 )]

@@ -21,6 +21,10 @@ use crate::{
 #[command(
     group = clap::ArgGroup::new("address").required(true).args(["listen", "connect"]),
     after_help = "\
+Example:
+  transpute run --role evaluator --circuit aes128 --input 1=hex:00112233445566778899aabbccddeeff \\
+      --identity bob.key --peer sha256:ALICE --connect alice.example:7700
+
 Values:
   bits:0110...   one character per bit, the first for the first wire of the value
   hex:0f...      most significant digit first; the first wire is the least significant bit

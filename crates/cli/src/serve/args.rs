@@ -14,6 +14,10 @@ use crate::{
 
 #[derive(clap::Args)]
 #[command(after_help = "\
+Example:
+  transpute serve --role garbler --circuit aes128 --input 0=@key.txt \\
+      --identity alice.key --peer sha256:BOB --listen 0.0.0.0:7700
+
 Peers connect with `transpute run --connect ADDR`, with or without `--repeat N`, and the same circuit, scheme and outputs.
 Values are written as for `transpute run`; other users of this machine can see the arguments of a
 command: keep secrets in files.

@@ -155,6 +155,18 @@ fn every_transport_carries_bytes_there_and_back() {
 }
 
 #[test]
+fn every_transport_is_listed_with_one_line() {
+    let listed = transpute(["link", "transports"]).expect(0).stdout;
+    let lines: Vec<_> = listed.lines().map(|line| line.split_once("  ")).collect();
+    let names: Vec<_> = lines.iter().map(|line| line.unwrap().0.trim()).collect();
+    assert_eq!(names, ["auto", "tcp", "tcp-striped", "quic", "rudp", "udp"]);
+    assert!(
+        lines.iter().all(|line| !line.unwrap().1.trim().is_empty()),
+        "{listed}"
+    );
+}
+
+#[test]
 fn repeated_transfers_are_reported_one_by_one_on_both_sides() {
     let server = Server::start("tcp", "unpinned", &[]);
     let finished = server.send(&["--bytes", "5000", "--repeat", "3"]).expect(0);

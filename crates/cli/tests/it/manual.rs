@@ -78,6 +78,37 @@ fn the_help_has_an_example_and_headings() {
     assert!(position("--role <ROLE>  ") > options && position("--verbose") > position("--quiet"));
 }
 
+/// `model fit` and `testbed` belong to another program.
+#[test]
+fn the_help_of_every_command_has_an_example() {
+    for command in [
+        "demo",
+        "run",
+        "serve",
+        "circuit info",
+        "circuit convert",
+        "circuit generate",
+        "circuit eval",
+        "circuit compile",
+        "id new",
+        "id show",
+        "link serve",
+        "link send",
+        "link transports",
+        "model show",
+        "model predict",
+        "probe",
+        "plan",
+        "completions",
+        "man",
+    ] {
+        let words = command.split(' ').chain(["--help"]);
+        let help = transpute(words.collect::<Vec<_>>()).expect(0).stdout;
+        let example = format!("Example:\n  transpute {command}");
+        assert!(help.contains(&example), "{command}\n{help}");
+    }
+}
+
 /// docs/command-line.md lists every command and every flag of `run`; those that only `serve` has
 /// are in docs/serving.md.
 #[test]
