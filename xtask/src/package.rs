@@ -13,8 +13,8 @@ use std::{
 const UNPUBLISHED: [&str; 3] = ["transpute-benches", "transpute-examples", "xtask"];
 
 /// The crates that the program outside the repository depends on. Together they depend on all
-/// other published crates.
-const USED: [&str; 2] = ["transpute", "transpute-testbed-cli"];
+/// other published crates, except `transpute-testbed-cli`, which has no library.
+const USED: [&str; 3] = ["transpute", "transpute-cli", "transpute-testbed-web"];
 
 const FILES: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
