@@ -125,7 +125,8 @@ impl ProgramCache {
                 .write_all(&program.to_bytes())
                 .and_then(|()| fs::rename(&new, &path));
             if written.is_err() {
-                // The first error is reported. A file that cannot be removed has no effect.
+                // If the removal fails too, the caller gets the first error. `load` never reads a
+                // temporary file.
                 let _ = fs::remove_file(&new);
             }
             written
@@ -154,14 +155,19 @@ impl ProgramCache {
         Ok((program, stored.or(problem)))
     }
 
-    /// Creates a new file in the directory.
+    /// Creates a temporary file in the directory of the cache. Only the owner may access it (mode
+    /// 0600 on Unix).
     fn temporary_file(&self) -> io::Result<(PathBuf, File)> {
         static CALLS: AtomicU64 = AtomicU64::new(0);
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         loop {
             let call = CALLS.fetch_add(1, Ordering::Relaxed);
             let path = self.folder.join(format!(".{}-{call}.new", process::id()));
-            match File::create_new(&path) {
-                // An earlier process with the same number was killed and left the file.
+            match options.open(&path) {
+                // An earlier process with the same process ID was killed and left this file.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 created => return created.map(|file| (path, file)),
             }
@@ -191,6 +197,20 @@ mod tests {
         let stored = cache.store(&key, &Program::compile(&circuit));
         assert!(matches!(stored, Err(CacheError::File { .. })));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_owner_may_access_a_stored_program() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().unwrap();
+        let cache = ProgramCache::new(folder.path());
+        let key = SourceKey::of(b"add:8");
+        let circuit = catalogue::named("add:8").unwrap();
+        cache.store(&key, &Program::compile(&circuit)).unwrap();
+        let mode = fs::metadata(cache.path(&key)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]
