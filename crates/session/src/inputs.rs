@@ -54,8 +54,17 @@ pub(crate) fn fetch(
     let bits = inputs
         .bits(instance)
         .map_err(|source| SessionError::Input { instance, source })?;
+    check_input(&bits, instance, width)?;
+    Ok(bits)
+}
+
+/// Checks that the input of evaluation `instance` has `width` bits.
+///
+/// # Errors
+/// Returns [`SessionError::Input`] with both lengths.
+pub fn check_input(bits: &Bits, instance: u64, width: usize) -> Result<(), SessionError> {
     if bits.len() == width {
-        return Ok(bits);
+        return Ok(());
     }
     Err(SessionError::Input {
         instance,

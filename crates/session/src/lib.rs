@@ -50,7 +50,7 @@ pub use connection::{
 pub use error::{AbortReason, Field, SessionError};
 pub use hello::Proposal;
 pub use helpers::Spawner;
-pub use inputs::{InputError, Inputs, Repeat};
+pub use inputs::{InputError, Inputs, Repeat, check_input};
 pub use ot_plan::{OtChoice, OtPlan};
 pub use plan::{OtPrediction, Planned};
 pub use report::{Milestone, Output, Progress, Progressed, Traffic};

@@ -49,8 +49,9 @@ impl Listening {
     /// values, concatenated.
     ///
     /// # Errors
-    /// Any [`Error`]. Returns [`SessionError::Input`](crate::SessionError::Input) at once if
-    /// `input` has the wrong length.
+    /// Returns [`SessionError::Input`](crate::SessionError::Input) if `input` does not have as many
+    /// bits as this party's input values. This is checked before any contact with the peer. Any
+    /// other [`Error`] is possible, too.
     ///
     /// # Cancel safety
     /// Dropping the future cuts the link.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use transpute_circuit::{Bits, Circuit, InputSplit, Program};
 use transpute_driver::DriverOptions;
 use transpute_select::{End, Workload};
-use transpute_session::{Config, ConnectionConfig, Progress, Role, SessionError};
+use transpute_session::{Config, ConnectionConfig, Progress, Role, check_input};
 
 pub use connecting::Connecting;
 pub(crate) use run::Why;
@@ -144,21 +144,14 @@ impl Party {
         }
     }
 
-    /// Checks that `input` has as many bits as this party's input values, so that a wrong length is
-    /// an error before the peer is reached.
+    /// Checks that `input` has as many bits as this party's input values.
     pub(crate) fn check_input(&self, input: &Bits) -> Result<(), Error> {
         let split = self.split()?;
         let width = match self.role {
             Role::Garbler => split.garbler_bits(),
             Role::Evaluator => split.evaluator_bits(),
         };
-        if input.len() == width {
-            return Ok(());
-        }
-        Err(Error::Session(SessionError::Input {
-            instance: 0,
-            source: format!("{} bits given where {width} are due", input.len()).into(),
-        }))
+        Ok(check_input(input, 0, width)?)
     }
 
     /// Starts to listen at `address` (`host:port`; with port 0, the system chooses a free port).
