@@ -1,5 +1,5 @@
-//! The self-signed certificate of an identity (RFC 5280): a constant, except for the key, an
-//! optional message and the signature.
+//! The self-signed X.509 certificate of an identity (RFC 5280). Only its public key, its signature
+//! and an optional extension vary.
 
 use rustls::{SignatureScheme, pki_types::CertificateDer, sign::SigningKey};
 
@@ -9,26 +9,26 @@ use super::{
     message,
 };
 
-/// Version 3, and the serial number 1. Certificates are not looked up by number, so the number is
-/// constant.
+/// The DER fields `version` (3) and `serialNumber` (1). The serial number is constant, because
+/// nothing looks a certificate up by its number.
 const VERSION_AND_SERIAL: [u8; 8] = [0xa0, 0x03, 0x02, 0x01, 0x02, 0x02, 0x01, 0x01];
 
-/// The algorithm Ed25519 (RFC 8410, section 3).
+/// The DER AlgorithmIdentifier of Ed25519 (RFC 8410, section 3).
 const ED25519: [u8; 7] = [0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70];
 
-/// The name of issuer and subject, which have only the common name (object identifier 2.5.4.3)
-/// "transpute".
+/// The DER Name of the issuer and of the subject. Its only attribute is the common name (object
+/// identifier 2.5.4.3) "transpute".
 const NAME: [u8; 22] = *b"\x30\x14\x31\x12\x30\x10\x06\x03\x55\x04\x03\x0c\x09transpute";
 
-/// The dates between which the certificate is valid: 1975-01-01 and 4096-01-01. The verifiers
-/// ignore them.
+/// The DER Validity: from 1975-01-01 to 4096-01-01. The verifiers ignore these dates.
 const VALIDITY: [u8; 34] = *b"\x30\x20\x17\x0d750101000000Z\x18\x0f40960101000000Z";
 
-/// Makes the certificate of `key`, whose SubjectPublicKeyInfo is `spki`, with an optional message.
+/// Makes the certificate of `key`. `spki` is the DER SubjectPublicKeyInfo of `key`. The
+/// certificate contains `message` in an extension, if there is a message.
 ///
 /// # Errors
 ///
-/// Returns [`IdentityError::Certificate`] if the key does not sign with Ed25519.
+/// Returns [`IdentityError::Certificate`] if `key` is not an Ed25519 key or cannot sign.
 pub(super) fn self_signed(
     key: &dyn SigningKey,
     spki: &[u8],

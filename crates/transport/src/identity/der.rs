@@ -1,4 +1,4 @@
-//! The parts of DER (X.690) that self-signed certificates need: elements with a tag and a length.
+//! Encoding and decoding of DER elements (X.690) for self-signed certificates.
 
 pub(super) const BOOLEAN: u8 = 0x01;
 pub(super) const BIT_STRING: u8 = 0x03;
@@ -8,25 +8,25 @@ pub(super) const SEQUENCE: u8 = 0x30;
 /// The tag `[3]` of a TBSCertificate, which contains its extensions.
 pub(super) const EXTENSIONS: u8 = 0xa3;
 
-/// Encodes an element (X.690, section 8.1) whose contents are these parts in this order.
+/// Encodes an element (X.690, section 8.1). Its contents are the concatenation of `parts`.
 pub(super) fn encode(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let contents = parts.concat();
-    let length = contents.len().to_be_bytes();
-    let length = &length[length.iter().take_while(|&&byte| byte == 0).count()..];
     let mut element = vec![tag];
-    match contents.len() {
-        0..=0x7f => element.push(contents.len() as u8),
-        // A longer length follows a byte with the number of its bytes.
-        _ => {
-            element.push(0x80 | length.len() as u8);
-            element.extend(length);
-        }
+    if contents.len() < 0x80 {
+        element.push(contents.len() as u8);
+    } else {
+        // The long form: the number of length bytes with bit 7 set, then the length in big endian.
+        let length = contents.len().to_be_bytes();
+        let leading_zeros = length.iter().take_while(|&&byte| byte == 0).count();
+        let length = &length[leading_zeros..];
+        element.push(0x80 | length.len() as u8);
+        element.extend(length);
     }
     element.extend(contents);
     element
 }
 
-/// Splits off the first element. Returns its tag, its contents, and the remaining bytes.
+/// Splits off the first element (X.690, section 8.1). Returns its tag, its contents, and the remaining bytes.
 pub(super) fn split(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, der) = der.split_first()?;
     let (&short, der) = der.split_first()?;

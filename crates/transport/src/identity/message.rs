@@ -9,8 +9,8 @@ use rustls::pki_types::CertificateDer;
 
 use super::der::{self, BOOLEAN, EXTENSIONS, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE};
 
-/// The object identifier of the extension, 2.25.6143702287719365217, in DER. Numbers in the arc
-/// 2.25 need no registration (ITU-T X.667).
+/// The DER contents of the extension's object identifier, 2.25.6143702287719365217. Object
+/// identifiers in the arc 2.25 need no registration (ITU-T X.667).
 const OID: [u8; 10] = [0x69, 0xd5, 0xa1, 0xb4, 0x95, 0xe1, 0x8a, 0x91, 0xf4, 0x61];
 
 /// Makes a non-critical extension with a message.

@@ -124,7 +124,7 @@ pub enum IdentityError {
     /// The self-signed certificate could not be built.
     #[error("cannot build the certificate: {detail}")]
     Certificate {
-        /// The problem.
+        /// The reason.
         detail: String,
     },
 }

@@ -13,25 +13,23 @@ use rustls::{
 };
 use zeroize::Zeroizing;
 
-/// The length of an ML-KEM-768 encapsulation key in bytes (FIPS 203, table 3).
+/// The size of an ML-KEM-768 encapsulation key, in bytes (FIPS 203, table 3).
 const KEY_LEN: usize = 1184;
-/// The length of an ML-KEM-768 ciphertext in bytes (FIPS 203, table 3).
+/// The size of an ML-KEM-768 ciphertext, in bytes (FIPS 203, table 3).
 const CIPHERTEXT_LEN: usize = 1088;
 
 /// The key agreement X25519MLKEM768 of draft-ietf-tls-ecdhe-mlkem.
 ///
-/// A message is that of ML-KEM-768, followed by the public key of X25519. The shared secret is that
-/// of ML-KEM-768, followed by that of X25519. It is secret if one of the two is.
+/// The client's key share is an ML-KEM-768 encapsulation key, followed by an X25519 public key. The
+/// server's key share is an ML-KEM-768 ciphertext, followed by an X25519 public key. The shared
+/// secret is the ML-KEM-768 shared secret, followed by the X25519 shared secret. An attacker must
+/// break both algorithms to learn the TLS keys.
 #[derive(Debug)]
 pub(super) struct X25519MlKem768;
 
 impl SupportedKxGroup for X25519MlKem768 {
     fn start(&self) -> Result<Box<dyn ActiveKeyExchange>, Error> {
-        let mut seed = Zeroizing::new([0; 64]);
-        SysRng
-            .try_fill_bytes(&mut *seed)
-            .map_err(|_| GetRandomFailed)?;
-        let kem = DecapsulationKey768::from_seed((*seed).into());
+        let kem = DecapsulationKey768::from_seed((*random::<64>()?).into());
         let x25519 = ring::kx_group::X25519.start()?;
         let share = [&kem.encapsulation_key().to_bytes()[..], x25519.pub_key()].concat();
         Ok(Box::new(Started { kem, x25519, share }))
@@ -41,15 +39,13 @@ impl SupportedKxGroup for X25519MlKem768 {
         let (key, x25519) = peer_share
             .split_first_chunk::<KEY_LEN>()
             .ok_or(PeerMisbehaved::InvalidKeyShare)?;
-        // FIPS 203, section 7.2, requires this check of the key.
+        // This rejects keys with integers that are not reduced modulo 3329, as FIPS 203, section
+        // 7.2, requires.
         let key = EncapsulationKey768::new(&(*key).into())
             .map_err(|_| PeerMisbehaved::InvalidKeyShare)?;
         let x25519 = ring::kx_group::X25519.start_and_complete(x25519)?;
-        let mut message = Zeroizing::new([0; 32]);
-        SysRng
-            .try_fill_bytes(&mut *message)
-            .map_err(|_| GetRandomFailed)?;
-        let (ciphertext, secret) = key.encapsulate_deterministic(&(*message).into());
+        // The other functions of the library take a generator that cannot fail.
+        let (ciphertext, secret) = key.encapsulate_deterministic(&(*random::<32>()?).into());
         Ok(CompletedKeyExchange {
             group: self.name(),
             pub_key: [&ciphertext[..], &x25519.pub_key].concat(),
@@ -66,7 +62,7 @@ impl SupportedKxGroup for X25519MlKem768 {
     }
 }
 
-/// The key agreement on the connecting side, until the listening side answers.
+/// The client's side of the key agreement, until the server's key share arrives.
 struct Started {
     kem: DecapsulationKey768,
     x25519: Box<dyn ActiveKeyExchange>,
@@ -83,8 +79,8 @@ impl ActiveKeyExchange for Started {
         Ok(combine(secret.into(), &x25519))
     }
 
-    /// Returns the share of X25519, which a peer without ML-KEM can answer without a further round
-    /// trip.
+    /// Returns the X25519 public key. With it, a server without ML-KEM need not send a
+    /// HelloRetryRequest.
     fn hybrid_component(&self) -> Option<(NamedGroup, &[u8])> {
         Some((self.x25519.group(), self.x25519.pub_key()))
     }
@@ -105,7 +101,16 @@ impl ActiveKeyExchange for Started {
     }
 }
 
-/// Concatenates both secrets. The result is wiped on drop.
+/// Returns `N` random bytes of the operating system.
+fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, Error> {
+    let mut bytes = Zeroizing::new([0; N]);
+    SysRng
+        .try_fill_bytes(&mut *bytes)
+        .map_err(|_| GetRandomFailed)?;
+    Ok(bytes)
+}
+
+/// Concatenates both shared secrets. The result is wiped when it is dropped.
 fn combine(kem: [u8; 32], x25519: &SharedSecret) -> SharedSecret {
     let kem = Zeroizing::new(kem);
     SharedSecret::from([&kem[..], x25519.secret_bytes()].concat())
@@ -128,7 +133,8 @@ mod tests {
         assert_eq!(secret.secret_bytes().len(), 64);
     }
 
-    /// graviola implements the group independently. Each side is tested in both roles.
+    /// Tests interoperability with graviola, an independent implementation. Each implementation is
+    /// the client once and the server once.
     #[test]
     fn an_independent_implementation_gets_the_same_secret() {
         let theirs = rustls_graviola::kx::X25519MLKEM768;

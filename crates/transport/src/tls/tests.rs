@@ -256,36 +256,31 @@ fn without_pins_strangers_meet_only_if_both_ask_for_it() {
     }
 }
 
-/// The connector offers its share of X25519 as well, so no further round trip is needed.
+/// The client offers an X25519 key share as well, so the server sends no HelloRetryRequest.
 #[cfg(feature = "ml-kem")]
 #[test]
 fn a_peer_without_ml_kem_gets_x25519_without_a_retry() {
     use rustls::{HandshakeKind, NamedGroup, crypto::ring::kx_group::X25519};
 
     let (ours, theirs) = identities();
-    let plain = {
-        let mut provider = (*provider::provider()).clone();
-        provider.kx_groups = vec![X25519];
-        Arc::new(provider)
-    };
-    let server_with =
-        |provider: &Arc<CryptoProvider>, identity: &Arc<Identity>, peer: Fingerprint| {
-            let accepted = Accepted::only(&[peer]).unwrap();
-            let mut config = ServerConfig::builder_with_provider(Arc::clone(provider))
-                .with_protocol_versions(&[&TLS13])
-                .unwrap()
-                .with_client_cert_verifier(Pins::new(accepted, provider))
-                .with_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified())));
-            config.alpn_protocols = vec![PROTOCOL.into()];
-            Arc::new(config)
-        };
+    let without_ml_kem = Arc::new(CryptoProvider {
+        kx_groups: vec![X25519],
+        ..(*provider::provider()).clone()
+    });
     for (provider, group) in [
-        (plain, NamedGroup::X25519),
+        (without_ml_kem, NamedGroup::X25519),
         (provider::provider(), NamedGroup::X25519MLKEM768),
     ] {
+        let pins = Pins::new(Accepted::only(&[ours.fingerprint()]).unwrap(), &provider);
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13])
+            .unwrap()
+            .with_client_cert_verifier(pins)
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(theirs.certified())));
+        config.alpn_protocols = vec![PROTOCOL.into()];
         let (mut client, mut server) = connections(
             client_of(&pinned(&ours, &[theirs.fingerprint()])),
-            server_with(&provider, &theirs, ours.fingerprint()),
+            Arc::new(config),
         );
         assert_eq!(shake(&mut client, &mut server), [None, None]);
         assert_eq!(client.handshake_kind(), Some(HandshakeKind::Full));
