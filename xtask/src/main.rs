@@ -9,10 +9,12 @@ use std::{
 };
 
 mod circuits;
+mod command;
 mod dependent;
 mod docs;
 mod fuzz;
 mod ignored;
+mod outside;
 mod package;
 mod reproduce;
 mod selection;
@@ -24,10 +26,10 @@ usage: cargo xtask <task>
 
   circuits          write all circuit files under circuits/
   circuits --check  fail unless these files are current
-  dependent         build and run a program outside the repository that uses the library
+  dependent         build and run a program in a package outside the repository
   docs              check links and fields in documents, and build the book if mdbook is installed
   fuzz-check        fail unless the fuzz targets compile
-  package           package the published crates, and compile a program that uses the packages
+  package           package the published crates, and compile the packages outside the repository
   reproduce         run the published experiments again and write docs/results (hours)
   reproduce --quick the same with fewer runs, into docs/results/quick (minutes)
   selection run     run every transport in random cells, into docs/results/selection (an hour)

@@ -13,6 +13,8 @@ use std::{
     process::Command,
 };
 
+use crate::command::{cargo, succeed};
+
 /// Time limit of one run, in seconds. It is long because CUBIC needs minutes for 30 MB at 110 ms
 /// and 1 % loss.
 const TIMEOUT_SECONDS: &str = "900";
@@ -223,21 +225,6 @@ pub(crate) fn build(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
     succeed(cargo(root).args(["build", "--release"]).args(packages))?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
     Ok(fs::canonicalize(target.join("release/transpute"))?)
-}
-
-/// Returns a command that runs cargo in `root`, with the cargo that runs this program.
-pub(crate) fn cargo(root: &Path) -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
-    cargo.current_dir(root);
-    cargo
-}
-
-pub(crate) fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
-    let status = command.status()?;
-    if !status.success() {
-        return Err(format!("{}: {status}", command.get_program().display()).into());
-    }
-    Ok(())
 }
 
 #[cfg(test)]

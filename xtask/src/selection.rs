@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use crate::reproduce::{build, succeed};
+use crate::{command::succeed, reproduce::build};
 
 /// Measures every transport in every cell. `flags` are passed to `transpute testbed selection run`.
 pub(crate) fn run(root: &Path, flags: &[&str]) -> Result<(), Box<dyn Error>> {

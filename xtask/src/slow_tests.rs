@@ -1,15 +1,11 @@
 //! Runs the tests that are ignored because they are slow.
 
-use std::{
-    env,
-    error::Error,
-    ffi::OsString,
-    path::Path,
-    process::{Command, Output},
-    time::Instant,
-};
+use std::{env, error::Error, path::Path, process::Output, time::Instant};
 
-use crate::ignored::{self, Ignored, Reason};
+use crate::{
+    command::cargo,
+    ignored::{self, Ignored, Reason},
+};
 
 /// Slow tests that take minutes each, and are therefore not run in continuous integration.
 const NOT_IN_CI: [&str; 4] = [
@@ -117,8 +113,8 @@ fn cargo_test(
     selection: Selection,
     arguments: &[&str],
 ) -> std::io::Result<Output> {
-    let mut command = Command::new(cargo());
-    command.current_dir(root).arg("test");
+    let mut command = cargo(root);
+    command.arg("test");
     match selection {
         Selection::All => command.args(["--release", "--package", &test.package]),
         // With `--package`, cargo would select other features of dependencies and rebuild them.
@@ -126,8 +122,4 @@ fn cargo_test(
     };
     command.args(&test.target);
     command.args(["--", "--ignored"]).args(arguments).output()
-}
-
-fn cargo() -> OsString {
-    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }

@@ -153,12 +153,14 @@ fn named_transports(file: &str, text: &str) -> Vec<String> {
     let applies = is_production && !is_test && !is_fixture && !is_in(&TRANSPORT_FOLDERS);
     let checks_strings = applies && !is_in(&MAY_NAME_TRANSPORTS);
     let checks_types = applies && is_in(&WITHOUT_TRANSPORT_TYPES) && !is_in(&USES_TRANSPORT_TYPES);
-    // A cargo feature that has the name of a transport is not the transport.
-    let is_attribute = |line: &str| line.contains("cfg(") || line.contains("not(feature");
     let in_string = |line: &str| {
-        let mut strings = line.split('"').skip(1).step_by(2);
-        !is_attribute(line)
-            && strings.any(|it| TRANSPORTS.contains(&it.split(':').next().unwrap_or_default()))
+        let parts: Vec<&str> = line.split('"').collect();
+        parts.chunks_exact(2).any(|pair| {
+            let (code, string) = (pair[0], pair[1]);
+            // A cargo feature may have the name of a transport.
+            !code.ends_with("feature = ")
+                && TRANSPORTS.contains(&string.split(':').next().unwrap_or_default())
+        })
     };
     let is_separator = |c: char| !(c.is_alphanumeric() || c == '_');
     let by_type = |line: &str| {
@@ -305,6 +307,8 @@ mod tests {
         assert_eq!(found("crates/select/src/rule.rs"), 1);
         assert_eq!(found("crates/transport/src/tcp/mod.rs"), 0);
         assert_eq!(found("crates/select/tests/rule.rs"), 0);
+        let text = "//! A module.\n#[cfg(feature = \"quic\")]\nlet x = (cfg!(feature = \"quic\"), \"quic\");\n";
+        assert_eq!(named_transports("crates/select/src/rule.rs", text).len(), 1);
         let text = "//! Of Tcp.\nuse crate::{Quic, TcpOptions};\nlet name = Tcp::NAME;\nlet x = \"Tcp\";\n";
         let found = |file| named_transports(file, text).len();
         assert_eq!(found("crates/transport/src/auto/race.rs"), 2);
