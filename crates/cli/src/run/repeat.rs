@@ -145,11 +145,12 @@ impl<'a> Runs<'a> {
         Failure::of_run(error.into(), &self.args.terms.circuit)
     }
 
-    /// Returns the failure of run `number` of `count`, counted from 0.
+    /// Converts the error of a run. `number` is the index of the run, from 0, and `count` is the
+    /// value of `--repeat`.
     ///
-    /// A run ends with a bare [`SessionError::Closed`] if the peer announced that it starts no
-    /// further runs: its `--repeat` is lower or missing, or it is a server that was stopped. A lost
-    /// peer is a [`SessionError::Connection`] instead.
+    /// A run fails with a bare [`SessionError::Closed`] if the peer announced that it starts no
+    /// further runs. Either the peer has a smaller `--repeat` or none, or it is a server that was
+    /// stopped. If the connection was lost, the error is [`SessionError::Connection`].
     fn failure_of(&self, error: SessionError, number: u64, count: u64) -> Failure {
         if !matches!(error, SessionError::Closed) {
             return self.failure(error);

@@ -39,8 +39,8 @@ fn a_killed_garbler_is_noticed() {
     evaluator.finish().fails(6, "");
 }
 
-/// A lost peer is not a disagreement on the number of runs, not even without TLS, where the link
-/// ends as if the peer had closed it.
+/// The command must not report a lost peer as a different value of `--repeat`. Without TLS, the
+/// link of a killed peer ends as if the peer had closed it.
 #[test]
 fn a_peer_killed_in_a_repeated_run_is_lost() {
     let [garbler, evaluator] =

@@ -78,30 +78,36 @@ fn the_help_has_an_example_and_headings() {
     assert!(position("--role <ROLE>  ") > options && position("--verbose") > position("--quiet"));
 }
 
+/// Returns the subcommands that the help of a command lists, without `help`.
+fn subcommands(command: &[&str]) -> Vec<String> {
+    let help = transpute([command, &["--help"]].concat()).expect(0).stdout;
+    let Some((_, listed)) = help.split_once("Commands:\n") else {
+        return Vec::new();
+    };
+    let listed = listed.split("\n\n").next().unwrap_or_default();
+    let names = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    names
+        .filter(|name| *name != "help")
+        .map(String::from)
+        .collect()
+}
+
 /// `model fit` and `testbed` belong to another program.
 #[test]
 fn the_help_of_every_command_has_an_example() {
-    for command in [
-        "demo",
-        "run",
-        "serve",
-        "circuit info",
-        "circuit convert",
-        "circuit generate",
-        "circuit eval",
-        "circuit compile",
-        "id new",
-        "id show",
-        "link serve",
-        "link send",
-        "link transports",
-        "model show",
-        "model predict",
-        "probe",
-        "plan",
-        "completions",
-        "man",
-    ] {
+    let mut commands = Vec::new();
+    for name in subcommands(&[]) {
+        let nested = subcommands(&[&name]);
+        match nested[..] {
+            [] => commands.push(name),
+            [..] => commands.extend(nested.iter().map(|nested| format!("{name} {nested}"))),
+        }
+    }
+    commands.retain(|command| !command.starts_with("testbed") && command != "model fit");
+    assert!(commands.len() >= 19, "{commands:?}");
+    for command in commands {
         let words = command.split(' ').chain(["--help"]);
         let help = transpute(words.collect::<Vec<_>>()).expect(0).stdout;
         let example = format!("Example:\n  transpute {command}");
@@ -115,13 +121,9 @@ fn the_help_of_every_command_has_an_example() {
 fn the_documents_list_commands_and_flags() {
     const PAGE: &str = include_str!("../../../../docs/command-line.md");
     const SERVING: &str = include_str!("../../../../docs/serving.md");
-    let help = transpute(["--help"]).expect(0).stdout;
-    let (_, commands) = help.split_once("Commands:\n").unwrap();
-    let commands = commands.split("\n\n").next().unwrap_or_default();
-    let names = commands
-        .lines()
-        .filter_map(|line| line.split_whitespace().next());
-    for name in names.filter(|name| *name != "help") {
+    let names = subcommands(&[]);
+    assert!(!names.is_empty());
+    for name in names {
         assert!(PAGE.contains(&format!("`{name}")), "{name}");
     }
     for (command, pages) in [
