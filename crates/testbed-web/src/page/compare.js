@@ -9,7 +9,7 @@ import { plural } from "./format.js";
 export async function show(page, { query }) {
   const search = query.toString();
   const answer = await get(search ? `/api/compare?${search}` : "/api/compare");
-  const view = comparisonView();
+  const view = comparisonView(true);
   const timelines = el("div");
   const ids = query.get("ids")?.split(",").map(Number).filter(Number.isInteger) ?? [];
   fill(

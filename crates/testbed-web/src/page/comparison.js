@@ -11,8 +11,11 @@ import { isOther, named } from "./marks.js";
 
 const COLUMNS = ["Transport", "Runs", "Total", "Run time", "× limit", "On the wire, up", "Excess", "Lost packets", "Retransmitted (TCP)", "Payload rate", "CPU"];
 
-/** Returns the element of a comparison, `show(answer)`, which updates it, and `end()`. */
-export function comparisonView() {
+/**
+ * Returns the element of a comparison, `show(answer)`, which updates it, and `end()`. A single group
+ * has a heading only if `isHeaded`, because the heading of a job already names its conditions.
+ */
+export function comparisonView(isHeaded = false) {
   const element = el("div", { class: "comparison" });
   let shown = new Map();
   return {
@@ -25,7 +28,7 @@ export function comparisonView() {
         const view = before.get(key) ?? groupView();
         before.delete(key);
         shown.set(key, view);
-        view.show(group, groups.length > 1);
+        view.show(group, isHeaded || groups.length > 1);
       }
       for (const view of before.values()) view.end();
       const views = [...shown.values()].map((view) => view.element);
@@ -98,9 +101,9 @@ function groupView() {
   const element = el("section", { class: "group" }, heading, words, el("div", { class: "figures" }, total.element, run.element), details, columnsExplained(COLUMNS), buttons);
   return {
     element,
-    show(found, isOneOfMany) {
+    show(found, hasHeading) {
       group = found;
-      heading.hidden = !isOneOfMany;
+      heading.hidden = !hasHeading;
       fill(heading, title(group));
       fill(words, verdict(group));
       fill(details, numbersOf(group));
