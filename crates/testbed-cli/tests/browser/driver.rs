@@ -176,6 +176,11 @@ impl Browser {
             .clone()
     }
 
+    /// Executes a script in the page, which its content security policy would not load.
+    pub(super) async fn execute(&self, script: &str) {
+        self.driver.execute(script, Vec::new()).await.unwrap();
+    }
+
     /// Evaluates a JavaScript expression that is a promise, and returns its value.
     pub(super) async fn promise(&self, expression: &str) -> Value {
         let script = format!(

@@ -9,7 +9,7 @@ use crate::{AND_CIRCUIT, BROKEN_CIRCUIT, Browser, Needs, browse, file};
 const DONE: &str = ".title-row .state.done";
 
 /// Submits the form once its prediction is shown, and waits for the view of the job.
-async fn run(browser: &Browser) {
+pub(super) async fn run(browser: &Browser) {
     browser
         .until("document.querySelector('.forecast svg')")
         .await;

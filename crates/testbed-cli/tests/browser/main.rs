@@ -1,6 +1,7 @@
 //! Tests of the web UI of `transpute testbed serve` in Chromium, controlled over WebDriver.
 #![cfg(target_os = "linux")]
 
+mod accessibility;
 mod driver;
 mod flows;
 mod looks;
