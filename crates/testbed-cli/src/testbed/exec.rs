@@ -11,8 +11,9 @@ use super::common::{cancellable, load, scenario_failure};
 #[derive(clap::Args)]
 #[command(after_help = "\
 /bin/sh runs both commands, with the addresses of the sides in TRANSPUTE_A and TRANSPUTE_B. The command \
-on side A starts first. It is terminated when the command on side B ends. For example:
+on side A starts first. It is terminated when the command on side B ends.
 
+Example:
   transpute testbed exec --scenario eu-us \\
       --a 'transpute link serve --unpinned --listen $TRANSPUTE_A:7700' \\
       --b 'transpute link send --unpinned --connect $TRANSPUTE_A:7700 --bytes 30500000'")]

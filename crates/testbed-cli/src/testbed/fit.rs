@@ -10,7 +10,10 @@ use transpute_select::{Model, Sample};
 #[command(after_help = "\
 Runs are records of `transpute testbed run` and `transpute testbed selection run`. About half of the cells (a path and a workload, \
 whatever the transport) are held out, by a hash. `transpute testbed selection score` calls them unseen. They show how well the \
-model predicts cells that it was not fitted to. The same records always give the same model.")]
+model predicts cells that it was not fitted to. The same records always give the same model.
+
+Example:
+  transpute model fit results.jsonl --out model.json")]
 pub(crate) struct Args {
     /// Files of records
     #[arg(value_name = "RECORDS", required = true)]

@@ -15,6 +15,7 @@ use super::{
 };
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  transpute testbed link eu-us")]
 pub(crate) struct Args {
     /// Network conditions: a preset (see `transpute testbed scenarios`) or a file
     #[arg(value_name = "NAME|FILE", default_value = "loopback")]

@@ -30,7 +30,10 @@ FILE is TOML, for example:
 
 The last JSON object that each command prints is part of the run's record. Runs that --results already \
 contains are skipped. On an interrupt, the current run is finished first; a second interrupt aborts it. \
-docs/testbed.md has all fields, under \"Programs of your own in a matrix\".")]
+docs/testbed.md has all fields, under \"Programs of your own in a matrix\".
+
+Example:
+  transpute testbed programs my-programs.toml --quick --results quick.jsonl")]
 pub(crate) struct Args {
     /// The plan file
     #[arg(value_name = "FILE")]

@@ -9,6 +9,7 @@ use transpute_testbed::{
 };
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  transpute testbed report results.jsonl --out report")]
 pub(crate) struct Args {
     /// Files of results from `transpute testbed run`
     #[arg(value_name = "FILE", default_value = "results.jsonl")]

@@ -31,7 +31,10 @@ Lists are comma-separated. Every combination is run, with two processes of this 
 repetition. Runs that --results already contains are skipped. A circuit whose name contains a comma \
 must be given as a file (see `transpute circuit generate`).
 
-Party A is the garbler and listens; party B is the evaluator and connects.")]
+Party A is the garbler and listens; party B is the evaluator and connects.
+
+Example:
+  transpute testbed run --scenario lan,eu-us --circuits aes128,sha256 --transports tcp,quic,auto --repetitions 5")]
 pub(crate) struct Args {
     /// Network conditions: presets (see `transpute testbed scenarios`) or files
     #[arg(

@@ -8,6 +8,7 @@ use transpute_netem::scenario::{PathConfig, Scenario, presets};
 use super::common::{load, scenario_failure};
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  transpute testbed scenarios eu-us")]
 pub(crate) struct Args {
     /// A preset, whose file is printed, or a file, which is checked and described
     #[arg(value_name = "NAME|FILE")]

@@ -93,6 +93,7 @@ struct Sweep {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  transpute testbed selection cells --limit 20")]
 struct CellsArgs {
     #[command(flatten)]
     sweep: Sweep,
@@ -104,7 +105,10 @@ struct CellsArgs {
 #[derive(clap::Args)]
 #[command(after_help = "\
 Cells are in random order, so that any part of a sweep is a sample of all. Runs that --results already \
-contains are skipped. On an interrupt, the current run is finished first; a second interrupt aborts it.")]
+contains are skipped. On an interrupt, the current run is finished first; a second interrupt aborts it.
+
+Example:
+  transpute testbed selection run --limit 20 --results selection.jsonl")]
 struct RunArgs {
     #[command(flatten)]
     sweep: Sweep,
@@ -117,6 +121,7 @@ struct RunArgs {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  transpute testbed selection score selection.jsonl --out score")]
 struct ScoreArgs {
     /// Files of results from `transpute testbed selection run`
     #[arg(value_name = "FILE", default_value = "selection.jsonl")]

@@ -24,7 +24,10 @@ a restart.
 An address that other machines can reach requires a token. It is random and printed with the address, or read from \
 --token-file. Connections are not encrypted: over untrusted networks, listen on a loopback address and forward the port over SSH.
 
---allow-programs lets everyone with the token run any command as the user of this process.")]
+--allow-programs lets everyone with the token run any command as the user of this process.
+
+Example:
+  transpute testbed serve --listen 127.0.0.1:7800")]
 pub(crate) struct Args {
     /// Address to listen on, with or without a port; with port 0 the system chooses one
     #[arg(long, value_name = "ADDR", default_value = DEFAULT_ADDRESS, value_parser = parse_address)]

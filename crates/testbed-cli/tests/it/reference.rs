@@ -51,3 +51,22 @@ fn the_reference_has_the_help_of_every_command() {
          WRITE_REFERENCE=1 cargo test -p transpute-testbed-cli --test it reference"
     );
 }
+
+/// The other test compares the page with the help texts. The tests of `transpute` check its own
+/// commands.
+#[test]
+fn the_help_of_every_command_of_the_testbed_has_an_example() {
+    let page = fs::read_to_string(PAGE).unwrap();
+    let mut number = 0;
+    for section in page.split("\n## `").skip(1) {
+        let (name, help) = section.split_once('`').unwrap();
+        let is_ours = name.starts_with("transpute testbed") || name == "transpute model fit";
+        if !is_ours || help.contains("\nCommands:\n") {
+            continue;
+        }
+        let example = format!("Example:\n  {name}");
+        assert!(help.contains(&example), "{name}\n{help}");
+        number += 1;
+    }
+    assert!(number >= 11, "{number}");
+}
