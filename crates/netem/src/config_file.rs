@@ -96,6 +96,15 @@ fn plain_message(message: &str) -> String {
         ("expected u64", "expected a whole number from 0"),
         ("expected u32", "expected a whole number from 0"),
         ("expected a boolean", "expected true or false"),
+        ("invalid type: string", "wrong type: found the text"),
+        ("invalid type: integer", "wrong type: found the number"),
+        (
+            "invalid type: floating point",
+            "wrong type: found the number",
+        ),
+        ("invalid type: boolean", "wrong type: found"),
+        ("invalid type: sequence", "wrong type: found a list"),
+        ("invalid type: map", "wrong type: found a table"),
     ]
     .iter()
     .fold(message.replace('\n', " "), |message, (rust, words)| {

@@ -312,7 +312,7 @@ mod tests {
             ("[[changes]]\nloss = 1.0", "mine:1: missing field `at_s`"),
             (
                 "[up]\nloss = \"much\"",
-                "mine:2: invalid type: string \"much\", expected a number",
+                "mine:2: wrong type: found the text \"much\", expected a number",
             ),
             ("queue_bytes = -1", "expected a whole number from 0"),
             ("icmp = 1", "expected true or false"),

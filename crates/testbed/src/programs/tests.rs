@@ -125,7 +125,7 @@ fn wrong_fields_are_told_with_their_place() {
             "[experiment.quick]\na = \"x\"",
             "sums.toml:9: unknown field `a`",
         ),
-        ("rtt_ms = 1", "sums.toml:8: invalid type"),
+        ("rtt_ms = 1", "sums.toml:8: wrong type"),
         ("rtt_ms = []", "sums.toml: e: rtt_ms: the list is empty"),
         ("loss = [0.1, 0.1]", "e: loss: the list has a value twice"),
         ("loss = [2]", "e: lan,loss=2: up.loss: 2 is not"),
@@ -163,7 +163,7 @@ fn wrong_values_are_told_with_their_place() {
         (
             "n = [1]",
             "n = [[1]]",
-            "sums.toml:7: invalid type: sequence, expected a number",
+            "sums.toml:7: wrong type: found a list, expected a number",
         ),
         ("n = [1]", "n = [inf]", "sums.toml:7: a number that is"),
         ("n = [1]", "n = []", "e: variables.n: the list is empty"),
@@ -209,7 +209,7 @@ fn wrong_values_are_told_with_their_place() {
         (
             "\"lan\"",
             "3",
-            "sums.toml:4: invalid type: integer `3`, expected a name or a list",
+            "sums.toml:4: wrong type: found the number `3`, expected a name or a list",
         ),
     ] {
         refused(&experiment("").replace(from, to), fragment);
