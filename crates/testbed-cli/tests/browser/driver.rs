@@ -44,27 +44,34 @@ struct Chromedriver {
 }
 
 impl Chromedriver {
+    /// Starts chromedriver. It listens with IPv4 and IPv6 on one port that it chooses, and ends if
+    /// the port is in use in one of them. Then it is started again.
     fn start() -> Self {
-        let mut child = Command::new("chromedriver")
+        (0..10)
+            .find_map(|_| Self::try_start())
+            .expect("chromedriver ended ten times before it printed its port")
+    }
+
+    fn try_start() -> Option<Self> {
+        let child = Command::new("chromedriver")
             .arg("--port=0")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::inherit())
             .process_group(0)
             .spawn()
             .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let port = lines
-            .map(Result::unwrap)
-            .find_map(|line| {
-                let port = line.split_once("successfully on port ")?.1;
-                Some(port.trim_end_matches('.').to_owned())
-            })
-            .expect("chromedriver does not print its port");
-        Self {
+        let mut this = Self {
             child,
-            address: format!("http://127.0.0.1:{port}"),
-        }
+            address: String::new(),
+        };
+        let lines = BufReader::new(this.child.stdout.take().unwrap()).lines();
+        let port = lines.map(Result::unwrap).find_map(|line| {
+            let port = line.split_once("successfully on port ")?.1;
+            Some(port.trim_end_matches('.').to_owned())
+        })?;
+        this.address = format!("http://127.0.0.1:{port}");
+        Some(this)
     }
 }
 
