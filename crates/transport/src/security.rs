@@ -36,6 +36,15 @@ impl Security {
         }
     }
 
+    /// Returns the accepted keys of the peer. Empty if any key is accepted.
+    #[cfg(feature = "quic")]
+    pub(crate) fn pins(&self) -> &[Fingerprint] {
+        match self {
+            Self::Tls { peers, .. } => peers,
+            Self::Unpinned { .. } | Self::Plaintext => &[],
+        }
+    }
+
     /// Returns a copy whose certificate carries `message` to the peer.
     #[cfg(unix)]
     pub(crate) fn saying(&self, message: &[u8]) -> Result<Self, TransportError> {

@@ -41,10 +41,10 @@ async fn carries(from: Link, to: Link) {
 #[tokio::test]
 async fn the_congestion_control_asked_for_is_in_force_on_both_sides() {
     for (text, name) in [
-        ("quic", "bbr3"),
-        ("quic:cc=bbr3", "bbr3"),
+        ("quic", "bbr"),
+        ("quic:cc=bbr", "bbr"),
         ("quic:cc=cubic", "cubic"),
-        ("quic:rate=1g+rtt=110", "bbr3"),
+        ("quic:rate=1g+rtt=110", "bbr"),
         ("quic:cc=cubic,rate=100m,rtt=0.5", "cubic"),
     ] {
         let transport = Registry::with_builtins().get(text).unwrap();
@@ -68,7 +68,7 @@ fn settings_it_does_not_have_are_refused() {
             "quic:n=2",
             "transport quic has no setting \"n\"; it has: cc, first, rate, rtt",
         ),
-        ("quic:cc=reno", "it has bbr3 and cubic"),
+        ("quic:cc=reno", "it has bbr and cubic"),
         ("quic:rate=1t", "expected bits per second"),
         ("quic:rtt=-1", "expected milliseconds"),
     ] {

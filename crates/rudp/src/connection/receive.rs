@@ -394,7 +394,7 @@ impl RudpConnection {
             return;
         }
         self.counters.lost_packets += 1;
-        self.sampler.on_lost(packet.wire, &packet.state);
+        self.sampler.on_lost(packet.wire, 1);
         self.mtu.on_lost(now, packet.size, packet.number);
         self.limit_due |= contents.limit;
         if self.detects_loss() {

@@ -150,10 +150,10 @@ impl DeliverySampler {
         }
     }
 
-    /// Records that a packet is lost.
-    pub fn on_lost(&mut self, bytes: u64, _state: &SentState) {
+    /// Records that packets are lost. `bytes` is the sum of their sizes.
+    pub fn on_lost(&mut self, bytes: u64, packets: u64) {
         self.lost.0 += bytes;
-        self.lost.1 += 1;
+        self.lost.1 += packets;
     }
 
     /// Ends an acknowledgement and returns the feedback. `in_flight` is the number of bytes that
@@ -297,8 +297,8 @@ mod tests {
     #[test]
     fn losses_are_counted_once_and_give_no_sample_alone() {
         let mut sampler = DeliverySampler::new();
-        let state = sampler.on_sent(Time::ZERO, 1000, 0);
-        sampler.on_lost(1000, &state);
+        let _ = sampler.on_sent(Time::ZERO, 1000, 0);
+        sampler.on_lost(1000, 1);
         let feedback = sampler.take_feedback(Time::ZERO + MS, rtts(), 0);
         assert_eq!(
             (feedback.newly_lost_packets, feedback.newly_lost_bytes),

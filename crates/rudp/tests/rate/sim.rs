@@ -159,8 +159,8 @@ impl Flow {
             .max()
             .map_or(0, |largest| largest.saturating_sub(2));
         let alive = self.in_flight.split_off(&lost_below);
-        for (_, (_, state)) in std::mem::replace(&mut self.in_flight, alive) {
-            self.sampler.on_lost(PACKET, &state);
+        for _ in std::mem::replace(&mut self.in_flight, alive) {
+            self.sampler.on_lost(PACKET, 1);
             self.lost += 1;
         }
         let outstanding = self.outstanding();

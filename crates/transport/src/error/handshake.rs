@@ -1,6 +1,6 @@
 //! Errors of the handshake: TLS, pinned keys, the plaintext preamble, the common transport.
 
-use std::{error::Error as StdError, time::Duration};
+use std::{error::Error as StdError, fmt, time::Duration};
 
 use thiserror::Error;
 
@@ -79,14 +79,34 @@ pub enum HandshakeError {
 
 /// A key that is not pinned, passed through the TLS library from the verifier to
 /// [`crate::tls::explain`].
-#[derive(Clone, Debug, Error)]
+#[derive(Clone, Error)]
 #[error("the peer is {found}, expected {}", list(expected))]
 pub(crate) struct PinMismatch {
     pub(crate) expected: Vec<Fingerprint>,
     pub(crate) found: Fingerprint,
 }
 
+/// The TLS library puts this text into its message, which QUIC also sends to the peer. So the text
+/// has the peer's key and not the pinned ones.
+impl fmt::Debug for PinMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", Self::MARK, self.found)
+    }
+}
+
 impl PinMismatch {
+    /// The words before the peer's key in a message of the TLS library.
+    const MARK: &str = "not a pinned key: ";
+
+    /// Finds the peer's key in a message of the TLS library, for QUIC, whose library passes on only
+    /// this message.
+    #[cfg(feature = "quic")]
+    pub(crate) fn found_in(message: &str) -> Option<Fingerprint> {
+        let (_, found) = message.split_once(Self::MARK)?;
+        let end = found.find(|c: char| c != ':' && !c.is_ascii_alphanumeric());
+        found[..end.unwrap_or(found.len())].parse().ok()
+    }
+
     pub(crate) fn find(error: &(dyn StdError + 'static)) -> Option<HandshakeError> {
         error
             .downcast_ref::<Self>()

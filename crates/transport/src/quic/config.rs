@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use noq::{
+use quinn::{
     ClientConfig, ConnectError, EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt,
     crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig},
 };
@@ -95,11 +95,6 @@ fn transport(options: &QuicOptions) -> Result<TransportConfig, TransportError> {
         // With fair scheduling, all streams in the first window would complete together, a round
         // trip late.
         .send_fairness(false)
-        // ACK_FREQUENCY must stay off, because noq-proto 1.4.0 panics with it. The library writes
-        // the frame even into a full packet, and `ack_frequency.rs` clamps the peer's
-        // `min_ack_delay` to a range that may be empty (RUSTSEC-2026-0340 of quinn-proto, not fixed
-        // in this fork).
-        .ack_frequency_config(None)
         .congestion_controller_factory(Arc::new(Factory::new(options)));
     let known = options.path.rtt.filter(|rtt| !rtt.is_zero());
     config.initial_rtt(known.unwrap_or(USUAL_RTT));
@@ -129,18 +124,4 @@ pub(super) fn connect_error(address: &str, error: ConnectError) -> TransportErro
         address: address.into(),
         source: std::io::Error::new(std::io::ErrorKind::InvalidInput, error),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// With the ACK_FREQUENCY extension, the library panics for some transport parameters of the
-    /// peer.
-    #[test]
-    fn ack_frequency_is_off() {
-        let config = transport(&QuicOptions::default()).unwrap();
-        let shown = format!("{config:?}");
-        assert!(shown.contains("ack_frequency_config: None"), "{shown}");
-    }
 }

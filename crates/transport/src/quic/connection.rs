@@ -8,14 +8,12 @@ use std::{
     },
 };
 
-use noq::{Connection, PathId, VarInt};
+use quinn::{Connection, VarInt};
 
 use super::{
-    congestion::SeededController,
+    congestion::ModelBased,
     explain::{self, COMPLETE, During, SAID_ALL},
-    meter::Meter,
-    options::QuicDriver,
-    rate_cache::CachedLink,
+    options::QuicOptions,
     runtime,
 };
 use crate::{PathSample, TransportError};
@@ -26,43 +24,25 @@ const DROPPED: VarInt = VarInt::from_u32(2);
 /// The state that the two halves of a link share. When both are dropped, the connection closes.
 pub(super) struct Shared {
     connection: Connection,
-    meter: Option<Arc<Meter>>,
-    /// The entry in the rate cache, in which the connection records its rate when it closes.
-    cached: Option<CachedLink>,
+    options: QuicOptions,
     all_sent: AtomicBool,
     all_read: AtomicBool,
     /// Streams of a dropped half, kept until the connection closes. If they were dropped, the
     /// library would finish or stop them at the peer, but dropping one half must not affect the
     /// other direction.
     parked: Mutex<Vec<Box<dyn Any + Send>>>,
-    driver: QuicDriver,
     last_sample: Arc<OnceLock<PathSample>>,
 }
 
 impl Shared {
     /// Makes the state of an authenticated connection.
-    pub(super) fn new(
-        connection: Connection,
-        cached: Option<CachedLink>,
-        driver: QuicDriver,
-    ) -> Self {
-        let meter = connection
-            .congestion_state(PathId::ZERO)
-            .and_then(SeededController::meter_of);
-        if let (Some(meter), Some(cached)) = (&meter, &cached)
-            && let Some(rate) = cached.rate()
-        {
-            tracing::debug!(rate, "the peer was here before");
-            meter.start_at(rate);
-        }
+    pub(super) fn new(connection: Connection, options: &QuicOptions) -> Self {
         Self {
             connection,
-            meter,
-            cached,
+            options: *options,
             all_sent: AtomicBool::new(false),
             all_read: AtomicBool::new(false),
             parked: Mutex::default(),
-            driver,
             last_sample: Arc::default(),
         }
     }
@@ -102,24 +82,24 @@ impl Shared {
     }
 
     pub(super) fn sample(&self) -> PathSample {
-        let mut sample = PathSample::default();
-        if let Some(path) = self.connection.path_stats(PathId::ZERO) {
-            sample.rtt = Some(path.rtt);
-            sample.congestion_window = Some(path.cwnd);
-            sample.retransmits = Some(path.lost_packets.saturating_sub(path.lost_plpmtud_probes));
-            sample.wire_bytes_retransmitted = Some(path.lost_bytes);
-        }
-        if let Some(meter) = &self.meter {
-            sample.congestion_control = Some(meter.name().to_string());
-            sample.min_rtt = meter.min_rtt();
-            if let Some((rate, app_limited)) = meter.delivery_rate() {
-                sample.delivery_rate = Some(rate);
-                sample.delivery_rate_app_limited = Some(app_limited);
-            }
-        }
         let totals = self.connection.stats();
-        sample.wire_bytes_sent = Some(totals.udp_tx.bytes);
-        sample.wire_bytes_received = Some(totals.udp_rx.bytes);
+        let path = totals.path;
+        let mut sample = PathSample {
+            rtt: Some(path.rtt),
+            min_rtt: Some(path.min_rtt),
+            congestion_window: Some(path.cwnd),
+            congestion_control: Some(self.options.congestion.to_string()),
+            retransmits: Some(path.lost_packets),
+            wire_bytes_retransmitted: Some(path.lost_bytes),
+            wire_bytes_sent: Some(totals.udp_tx.bytes),
+            wire_bytes_received: Some(totals.udp_rx.bytes),
+            ..PathSample::default()
+        };
+        let model = ModelBased::snapshot_of(self.connection.congestion_state());
+        if let Some((snapshot, app_limited)) = model.filter(|(model, _)| model.bandwidth > 0) {
+            sample.delivery_rate = Some(snapshot.bandwidth);
+            sample.delivery_rate_app_limited = Some(app_limited);
+        }
         sample
     }
 }
@@ -127,9 +107,6 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         let _ = self.last_sample.set(self.sample());
-        if let Some(cached) = self.cached.take() {
-            cached.end(self.meter.as_ref().and_then(|meter| meter.reached()));
-        }
         let all_sent = self.all_sent.load(Ordering::Acquire);
         let all_read = self.all_read.load(Ordering::Acquire);
         let code = match (all_sent, all_read) {
@@ -138,6 +115,6 @@ impl Drop for Shared {
             (false, _) => DROPPED,
         };
         // Close before the parked streams are dropped, so that they send nothing to the peer.
-        runtime::close(&self.connection, code, self.driver);
+        runtime::close(&self.connection, code, self.options.driver);
     }
 }

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use noq::{ConnectionError, ReadError, TransportErrorCode, VarInt, WriteError};
+use quinn::{ConnectionError, ReadError, TransportErrorCode, VarInt, WriteError};
 use rustls::AlertDescription;
 
-use crate::{HandshakeError, StreamError, TransportError, tls};
+use crate::{Fingerprint, HandshakeError, StreamError, TransportError, error::PinMismatch, tls};
 
 /// The first QUIC error code of a TLS alert (RFC 9000, section 20.1: 0x0100 to 0x01ff).
 const FIRST_ALERT: u64 = 0x100;
@@ -29,11 +29,18 @@ pub(super) enum During {
 pub(super) fn connection(error: &ConnectionError, during: During) -> TransportError {
     match error {
         // This side detected the error, so use the TLS library's own description.
-        ConnectionError::TransportError(fault) => fault
-            .crypto
-            .as_deref()
-            .and_then(|inner| inner.downcast_ref::<rustls::Error>())
-            .map_or_else(|| quic_fault(error), |error| tls::explain(error).into()),
+        ConnectionError::TransportError(fault) => match alert(fault.code) {
+            Some(AlertDescription::NoApplicationProtocol) => {
+                tls::explain(&rustls::Error::NoApplicationProtocol).into()
+            }
+            Some(AlertDescription::CertificateRequired) => {
+                tls::explain(&rustls::Error::NoCertificatesPresented).into()
+            }
+            Some(_) => TransportError::Handshake(HandshakeError::Tls {
+                detail: fault.reason.clone(),
+            }),
+            None => quic_fault(error),
+        },
         // The peer detected the error and sent a TLS alert.
         ConnectionError::ConnectionClosed(close) => match alert(close.error_code) {
             Some(alert) => tls::explain(&rustls::Error::AlertReceived(alert)).into(),
@@ -59,6 +66,21 @@ pub(super) fn connection(error: &ConnectionError, during: During) -> TransportEr
     }
 }
 
+/// Converts the error of a failed handshake. `pins` are the keys that this side accepts.
+pub(super) fn handshake(error: &ConnectionError, pins: &[Fingerprint]) -> TransportError {
+    let found = match error {
+        ConnectionError::TransportError(fault) => PinMismatch::found_in(&fault.reason),
+        _ => None,
+    };
+    match found {
+        Some(found) => TransportError::Handshake(HandshakeError::WrongPeer {
+            expected: pins.to_vec(),
+            found,
+        }),
+        None => connection(error, During::Handshake),
+    }
+}
+
 /// Returns whether the peer closed the connection after it had sent all its data.
 pub(super) fn is_in_order(error: &ConnectionError) -> bool {
     matches!(error, ConnectionError::ApplicationClosed(close) if [COMPLETE, SAID_ALL].contains(&close.error_code))
@@ -69,7 +91,7 @@ pub(super) fn read(error: ReadError) -> io::Error {
         ReadError::ConnectionLost(error) => connection(&error, During::Reading),
         // A peer of this protocol never resets a stream.
         ReadError::Reset(code) => protocol(format!("it reset a stream with code {code}")),
-        ReadError::ClosedStream | ReadError::ZeroRttRejected => {
+        ReadError::ClosedStream | ReadError::IllegalOrderedRead | ReadError::ZeroRttRejected => {
             TransportError::Stream(StreamError::Closed)
         }
     }
@@ -112,9 +134,9 @@ mod tests {
     use super::*;
 
     fn closed_with(code: TransportErrorCode) -> TransportError {
-        let close = noq::ConnectionClose {
+        let close = quinn::ConnectionClose {
             error_code: code,
-            frame_type: noq_proto::MaybeFrame::None,
+            frame_type: None,
             reason: Vec::new().into(),
         };
         connection(&ConnectionError::ConnectionClosed(close), During::Reading)

@@ -2,24 +2,15 @@
 
 use std::{
     net::SocketAddr,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
-use noq::{Connecting, Connection, crypto::rustls::HandshakeData};
+use quinn::{Connecting, Connection, crypto::rustls::HandshakeData};
 use rustls::pki_types::CertificateDer;
 
-use super::{
-    Quic,
-    explain::{self, During},
-    link,
-    options::QuicDriver,
-    rate_cache::{CachedLink, RateCache},
-    reader::Reader,
-    writer::Writer,
-};
+use super::{Quic, explain, link, options::QuicOptions, reader::Reader, writer::Writer};
 use crate::{
-    HandshakeError, LinkInfo, LinkTimings, TransportError, handshakes,
+    HandshakeError, LinkInfo, LinkTimings, Security, TransportError, handshakes,
     tls::{self, Established, Pinning},
 };
 
@@ -31,11 +22,8 @@ pub(super) struct Context {
     /// Time that name resolution took. `None` on the listening side.
     pub(super) connect: Option<Duration>,
     pub(super) timeout: Duration,
-    pub(super) streams: u16,
-    pub(super) driver: QuicDriver,
-    pub(super) pinning: Pinning,
-    /// The cache of rates that earlier connections have reached.
-    pub(super) cache: Option<Arc<RateCache>>,
+    pub(super) options: QuicOptions,
+    pub(super) security: Security,
 }
 
 pub(super) type Authenticated = crate::listening::Authenticated<Reader, Writer>;
@@ -48,13 +36,13 @@ pub(super) async fn authenticate(
     let waiting_for = "the QUIC handshake";
     let connection = handshakes::limit(context.timeout, waiting_for, &context.peer, connecting)
         .await?
-        .map_err(|error| explain::connection(&error, During::Handshake))?;
+        .map_err(|error| explain::handshake(&error, context.security.pins()))?;
     let Established {
         peer,
         cipher,
         message,
         transport,
-    } = established(&connection, context.pinning)?;
+    } = established(&connection, Pinning::of(&context.security))?;
     let info = LinkInfo {
         transport: Quic::NAME,
         local_address: context.local.to_string(),
@@ -67,12 +55,8 @@ pub(super) async fn authenticate(
             handshake: context.started.elapsed(),
         },
     };
-    let who = (context.peer.ip(), peer);
-    let cached = context
-        .cache
-        .map(|cache| CachedLink::new(cache, who, Instant::now()));
     Ok(Authenticated {
-        bare: link::bare(connection, (context.streams, context.driver), info, cached)?,
+        bare: link::bare(connection, &context.options, info)?,
         message,
         transport,
     })
@@ -89,10 +73,7 @@ fn established(connection: &Connection, pinning: Pinning) -> Result<Established,
         .peer_identity()
         .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok());
     let certificate = certificates.as_deref().and_then(|all| all.first());
-    let group = (data.as_ref()).and_then(|data| data.negotiated_key_exchange_group);
-    let cipher = match group {
-        Some(group) => format!("{group:?} QUIC with TLS 1.3"),
-        None => "QUIC with TLS 1.3".into(),
-    };
+    // The library does not report the cipher suite and the key exchange group.
+    let cipher = "QUIC with TLS 1.3".into();
     tls::check(alpn, certificate, cipher, pinning, Quic::NAME)
 }

@@ -5,27 +5,24 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use noq::Connection;
+use quinn::Connection;
 
-use super::{
-    connection::Shared, options::QuicDriver, rate_cache::CachedLink, reader::Reader, writer::Writer,
-};
+use super::{connection::Shared, options::QuicOptions, reader::Reader, writer::Writer};
 use crate::{LinkInfo, PathProbe, PathSample, TransportError, link::LinkHalves};
 
 /// Converts an authenticated connection to the parts from which a link can be made later. Opens
-/// `streams` streams for sending. The connection starts at the rate of `cached`, if it has one.
+/// the streams for sending.
 pub(super) fn bare(
     connection: Connection,
-    (streams, driver): (u16, QuicDriver),
+    options: &QuicOptions,
     info: LinkInfo,
-    cached: Option<CachedLink>,
 ) -> Result<LinkHalves<Reader, Writer>, TransportError> {
-    let shared = Arc::new(Shared::new(connection, cached, driver));
+    let shared = Arc::new(Shared::new(connection, options));
     let probe = Arc::new(QuicProbe {
         shared: Arc::downgrade(&shared),
         last_sample: shared.last_sample(),
     });
-    let writer = Writer::new(Arc::clone(&shared), streams)?;
+    let writer = Writer::new(Arc::clone(&shared), options.streams())?;
     let reader = Reader::new(shared);
     Ok(LinkHalves {
         reader,

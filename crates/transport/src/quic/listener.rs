@@ -17,7 +17,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use noq::{Connecting, Endpoint, Incoming, ServerConfig};
+use quinn::{Connecting, Endpoint, Incoming};
 
 #[cfg(unix)]
 use super::shared::SharedSocket;
@@ -25,7 +25,6 @@ use super::{
     Quic, QuicOptions, config,
     explain::{self, During},
     handshake::{self, Authenticated, Context},
-    rate_cache::RateCache,
     reader::Reader,
     runtime,
     socket::{self, Socket},
@@ -39,7 +38,7 @@ use crate::{
     listening::{AuthenticatedHandler, PortListener},
     tcp::address,
     throttle::{self, Throttle},
-    tls::{NO_COMMON_TRANSPORT, Pinning},
+    tls::NO_COMMON_TRANSPORT,
 };
 
 /// Converts every connection to a link.
@@ -78,12 +77,9 @@ pub(crate) struct QuicListener<H: AuthenticatedHandler<Reader, Writer>> {
     endpoint: Endpoint,
     local: SocketAddr,
     options: QuicOptions,
-    pinning: Pinning,
-    /// The configuration that the endpoint gets when the listener is dropped.
-    closed: ServerConfig,
+    security: Security,
     handshakes: Handshakes<Outcome<H::Handled>>,
     handler: H,
-    cache: Arc<RateCache>,
     /// Peers whose handshake failed before they had proved their address, latest last. The library
     /// does not send the reason to an unproved address. When such a peer connects again, it must
     /// prove its address, and then receives the reason.
@@ -117,15 +113,13 @@ impl<H: AuthenticatedHandler<Reader, Writer>> QuicListener<H> {
         let socket = Socket::new(socket, &handle).map_err(listen_error)?;
         let endpoint = Endpoint::new_with_abstract_socket(
             config::endpoint(),
-            Some(config.clone()),
-            Box::new(socket),
+            Some(config),
+            Arc::new(socket),
             runtime,
         )
         .map_err(listen_error)?;
         let local = endpoint.local_addr().map_err(listen_error)?;
-        Ok(Self::new(
-            handler, endpoint, config, local, security, options,
-        ))
+        Ok(Self::new(handler, endpoint, local, security, options))
     }
 
     /// Listens on a port that other protocols share.
@@ -144,33 +138,27 @@ impl<H: AuthenticatedHandler<Reader, Writer>> QuicListener<H> {
         let socket = SharedSocket::new(port, foreign, handle);
         let endpoint = Endpoint::new_with_abstract_socket(
             config::endpoint_beside_others(),
-            Some(config.clone()),
-            Box::new(socket),
+            Some(config),
+            Arc::new(socket),
             runtime,
         )
         .map_err(listen_error)?;
-        Ok(Self::new(
-            handler, endpoint, config, local, security, options,
-        ))
+        Ok(Self::new(handler, endpoint, local, security, options))
     }
 
     fn new(
         handler: H,
         endpoint: Endpoint,
-        mut config: ServerConfig,
         local: SocketAddr,
         security: &Security,
         options: QuicOptions,
     ) -> Self {
-        config.max_incoming(0);
         Self {
             endpoint,
-            closed: config,
             local,
-            pinning: Pinning::of(security),
+            security: security.clone(),
             handshakes: Handshakes::new(options.max_handshakes),
             handler,
-            cache: Arc::default(),
             options,
             untold: VecDeque::new(),
             log: Throttle::new(),
@@ -196,10 +184,8 @@ impl<H: AuthenticatedHandler<Reader, Writer>> QuicListener<H> {
             peer,
             connect: None,
             timeout: self.options.handshake_timeout,
-            streams: self.options.streams(),
-            driver: self.options.driver,
-            pinning: self.pinning,
-            cache: Some(Arc::clone(&self.cache)),
+            options: self.options,
+            security: self.security.clone(),
         };
         let connecting = match incoming.accept() {
             Ok(connecting) => connecting,
@@ -289,10 +275,8 @@ impl<H: AuthenticatedHandler<Reader, Writer>> PortListener<H::Handled> for QuicL
 
 impl<H: AuthenticatedHandler<Reader, Writer>> Drop for QuicListener<H> {
     fn drop(&mut self) {
-        // The endpoint continues to serve accepted links, and answers no new peers. It needs a
-        // configuration, because without one noq-proto 1.4.0 panics at the next packet of a
-        // connecting peer.
-        self.endpoint.set_server_config(Some(self.closed.clone()));
+        // The endpoint continues to serve accepted links, and answers no new peers.
+        self.endpoint.set_server_config(None);
         let mut cx = task::Context::from_waker(Waker::noop());
         loop {
             let next = pin!(self.endpoint.accept());

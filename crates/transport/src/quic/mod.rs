@@ -6,56 +6,23 @@
 //!
 //! # One link, many streams
 //!
-//! The QUIC library closes a connection if more than 1,024 received pieces of one stream wait for
-//! an earlier lost piece, which happens on long lossy paths. So each direction of a link is striped
-//! over 64 to 256 streams, in stripes of 4 KiB (`layout`). A byte's position in the link determines
-//! its stream. The receive window of each stream, 512 KiB, limits the memory for reassembly. One
-//! limit remains: the connection ends with an error if more than about 2,000 flushed messages of 40
-//! to 250 bytes are unread on *each* stream. With 64 streams, these are 130,000 messages.
+//! quinn closes a connection if one stream has more than 1,024 gaps between its received pieces,
+//! which happens on long lossy paths (<https://github.com/quinn-rs/quinn/pull/2694>). So each
+//! direction of a link is striped over 64 to 256 streams, in stripes of 4 KiB (`layout`). A byte's
+//! position in the link determines its stream. The receive window of each stream, 512 KiB, limits
+//! the memory for reassembly.
 //!
 //! Shutting down a writer waits until the peer has acknowledged all data, because the kernel does
 //! not retransmit QUIC packets for a process that has ended. A side that has sent and read all data
 //! closes the connection with a close code for this case.
 //!
-//! # Library and congestion control
+//! # Congestion control
 //!
-//! The library is noq, n0's fork of quinn, because its pacer follows the congestion controller and
-//! quinn's does not. quinn's BBR does not pace at its estimated rate, and sends far above the rate
-//! of the path. noq has BBR version 3.
-//!
-//! The table gives the seconds from the established link to the last received byte. The path is
-//! emulated in virtual time, with a round-trip time of 110 ms, 1 Gbit/s, and a queue of one
-//! bandwidth-delay product. The values are medians of 5 seeds (`simulation::grid`). The column
-//! "limit" is the one-way delay plus the transmission time of the bytes at the path's rate. The
-//! times of kernel TCP and quinn on such a path are from other measurements, in real time.
-//!
-//! | loss | MB | limit | `bbr3` | `cubic` | known rate | TCP cubic | TCP bbr | quinn cubic | bbr |
-//! | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-//! | 0 | 2.77 | 0.077 | 0.73 | 0.80 | 0.079 | 0.84 | 0.93 | 1.02 | 0.95 |
-//! | 0 | 30.5 | 0.299 | 1.17 | 1.28 | 0.33 | 1.31 | 1.34 | 1.47 | 1.44 |
-//! | 0.05 % | 2.77 | 0.077 | 0.73 | 0.86 | 0.18 | 0.94 | 0.99 | 1.05 | 0.95 |
-//! | 0.05 % | 30.5 | 0.299 | 1.24 | 9.63 | 0.41 | 20.4 | 1.58 | 26.6 | 1.64 |
-//! | 1 % | 2.77 | 0.077 | 0.84 | 12.6 | 0.19 | 15.8 | 1.33 | 14.9 | 1.14 |
-//! | 1 % | 30.5 | 0.299 | 1.35 | 190 | 0.54 | > 60 | 2.09 | > 60 | 1.70 |
-//!
-//! Virtual time excludes processor time. The following times are over real sockets, on the
-//! testbed's path of 110 ms and 100 Mbit/s: medians of 5 runs, on two cores that were busy with
-//! other work.
-//!
-//! 2.77 MB (limit 0.28 s): without loss, QUIC with `bbr3` took 0.87 s, QUIC with a known rate 0.32
-//! s, TCP with cubic 0.96 s, and TCP with bbr 0.98 s. With 0.05 % loss, the same four took 0.85 s,
-//! 0.41 s, 1.83 s and 1.05 s. With 1 % loss, `bbr3` took 0.91 s, TCP with cubic 13.8 s, and TCP
-//! with bbr 1.57 s.
-//!
-//! 30.5 MB (limit 2.5 s): `bbr3` took 3.29 s without loss and 3.45 s with 0.05 % loss, and TCP with
-//! bbr took 3.41 s and 3.37 s. A process that gets too little processor time is several times
-//! slower, because pacing runs in user space.
-//!
-//! `bbr3` is the default, `cubic` is for comparison. With a known rate ([`QuicOptions::path`]) the
-//! connection paces at this rate from its first packet (`congestion`), which saves the whole
-//! start-up phase. A rate that is too high is corrected after one and a half round trips. After six
-//! round trips of sending, only BBR determines the rate. Under random loss, its rate then
-//! decreases: on 100 Mbit/s with 1 % loss, 30 MB take as long with a known rate as without.
+//! The default is the model-based controller of reliable UDP, behind quinn's interface
+//! (`congestion`). quinn's own BBR is slower: docs/decisions/0023-quic-library.md has the
+//! measurements. `cubic` is quinn's, for comparison. With a known rate ([`QuicOptions::path`]) the
+//! connection sends at this rate from its first packet, which saves the start-up phase. The
+//! controller corrects a rate that is too high within the first round trips.
 //!
 //! # Threads
 //!
@@ -76,9 +43,7 @@ mod handshake;
 mod layout;
 mod link;
 mod listener;
-mod meter;
 mod options;
-mod rate_cache;
 mod reader;
 mod runtime;
 mod settings;
@@ -96,7 +61,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use noq::{ClientConfig, Endpoint};
+use quinn::{ClientConfig, Endpoint};
 
 pub use self::options::{QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
 use self::{
@@ -107,7 +72,7 @@ use self::{
 use crate::{
     ConnectError, FirstFlight, HandshakeError, Link, Listener, Profile, Security, Settings,
     StreamError, Throughput, Transport, TransportError, diagnosis, listening::LinkListener,
-    tcp::address, tls::Pinning,
+    tcp::address,
 };
 
 /// The QUIC transport, named `quic`.
@@ -115,7 +80,7 @@ use crate::{
 /// Settings that may follow the name ([`Registry::get`](crate::Registry::get)), as in
 /// `quic:rate=1g,rtt=110`:
 ///
-/// * `cc`: `bbr3` or `cubic`; sets [`QuicOptions::congestion`]
+/// * `cc`: `bbr` or `cubic`; sets [`QuicOptions::congestion`]
 /// * `rate`: bits per second that the path carries to the peer, as `1000000`, `2.5m` or `1g`; sets
 ///   [`QuicOptions::path`]
 /// * `rtt`: round-trip time of the path in milliseconds; sets [`QuicOptions::path`]
@@ -140,7 +105,7 @@ impl Quic {
     /// Connects to one address of the host.
     async fn try_connect(
         &self,
-        (config, pinning): (ClientConfig, Pinning),
+        (config, security): (ClientConfig, &Security),
         address: &str,
         candidate: SocketAddr,
         context: (Instant, Duration),
@@ -159,7 +124,7 @@ impl Quic {
         let socket = Socket::new(socket, &handle).map_err(connect_error)?;
         let watched = socket.clone();
         let endpoint =
-            Endpoint::new_with_abstract_socket(config::endpoint(), None, Box::new(socket), runtime)
+            Endpoint::new_with_abstract_socket(config::endpoint(), None, Arc::new(socket), runtime)
                 .map_err(connect_error)?;
         let connecting = endpoint
             .connect_with(config, candidate, SERVER_NAME)
@@ -170,10 +135,8 @@ impl Quic {
             local,
             peer: candidate,
             timeout,
-            streams: self.options.streams(),
-            driver: self.options.driver,
-            pinning,
-            cache: None,
+            options: self.options,
+            security: security.clone(),
         };
         tokio::select! {
             biased;
@@ -209,7 +172,7 @@ impl Transport for Quic {
             setup_round_trips: 1,
             needs_udp: true,
             throughput: match self.options.congestion {
-                QuicCongestion::Bbr3 => Throughput::Model,
+                QuicCongestion::Bbr => Throughput::Model,
                 QuicCongestion::Cubic => Throughput::Window,
             },
             first_flight: FirstFlight::AtRate {
@@ -256,7 +219,6 @@ impl Quic {
         transports: &[&str],
     ) -> Result<Authenticated, TransportError> {
         let config = config::client(&self.options, security, transports)?;
-        let pinning = Pinning::of(security);
         let started = Instant::now();
         let limit = self.options.connect_timeout;
         let deadline = started + limit;
@@ -267,7 +229,7 @@ impl Quic {
             let untried = u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
             let context = (started, left / untried);
             match self
-                .try_connect((config.clone(), pinning), address, candidate, context)
+                .try_connect((config.clone(), security), address, candidate, context)
                 .await
             {
                 // The host has answered, so the connector does not try its other addresses.

@@ -19,11 +19,11 @@ pub struct QuicOptions {
     /// Maximum number of concurrent handshakes of a listener. At this number, a new connection
     /// aborts the oldest handshake from the network with the most handshakes. Default: 64.
     pub max_handshakes: usize,
-    /// The congestion control. Default: [`QuicCongestion::Bbr3`].
+    /// The congestion control. Default: [`QuicCongestion::Bbr`].
     pub congestion: QuicCongestion,
     /// Known properties of the path, for example from a probe: the round-trip time, and the rate to
     /// the peer. A link starts at this rate instead of increasing its rate from a low value. If the
-    /// rate is too high, the link lowers it after one and a half round trips. Default: none.
+    /// rate is too high, the link lowers it within the first round trips. Default: none.
     pub path: KnownPath,
     /// Maximum size in bytes of the first flight on a path without a known rate, from 12,000 to 4
     /// MiB. The first flight has the bytes that 20 Mbit/s carry in a round trip, but at least
@@ -41,11 +41,11 @@ pub struct QuicOptions {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum QuicCongestion {
-    /// BBR version 3 (draft-ietf-ccwg-bbr). It models the path's rate and delay, paces packets, and
-    /// does not treat single losses as congestion.
+    /// The model-based controller of reliable UDP ([`transpute_rudp::rate::Bbr`]). It models the
+    /// path's rate, delay and random loss, and does not treat random loss as congestion.
     #[default]
-    Bbr3,
-    /// CUBIC (RFC 9438), for comparison. It treats every loss as congestion.
+    Bbr,
+    /// CUBIC (RFC 9438) of the QUIC library, for comparison. It treats every loss as congestion.
     Cubic,
 }
 
@@ -78,7 +78,7 @@ impl Default for QuicOptions {
 }
 
 /// Receive window of one stream, in bytes. With packets of at least 1,200 bytes, a stream never has
-/// the 1,024 separate pieces at which the QUIC library closes a connection.
+/// the 1,024 gaps at which the QUIC library closes a connection.
 pub(super) const STREAM_WINDOW: u64 = 512 << 10;
 
 /// Stripe length: number of consecutive bytes of a link on one stream. A stripe is only a few
@@ -98,9 +98,6 @@ impl QuicOptions {
     /// Assumed rate of a path without a known rate. The [first flight](Self::first_flight) has the
     /// bytes that this rate carries in a round trip.
     pub const MODEST_RATE: Bandwidth = Bandwidth::from_megabits_per_second(20.0);
-
-    /// Share of a round trip in which the first flight is sent.
-    pub const FIRST_PART: f64 = 0.1;
 
     /// Default of [`first_flight`](Self::first_flight), in bytes.
     pub const FIRST_FLIGHT: u64 = 256 << 10;
@@ -140,7 +137,7 @@ impl QuicOptions {
 impl fmt::Display for QuicCongestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Bbr3 => "bbr3",
+            Self::Bbr => "bbr",
             Self::Cubic => "cubic",
         })
     }
@@ -148,7 +145,7 @@ impl fmt::Display for QuicCongestion {
 
 /// The error of a text that is not the name of a congestion control of QUIC.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("QUIC has no congestion control named {0:?}; it has bbr3 and cubic")]
+#[error("QUIC has no congestion control named {0:?}; it has bbr and cubic")]
 pub struct UnknownCongestion(String);
 
 impl FromStr for QuicCongestion {
@@ -156,7 +153,7 @@ impl FromStr for QuicCongestion {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
-            "bbr3" => Ok(Self::Bbr3),
+            "bbr" => Ok(Self::Bbr),
             "cubic" => Ok(Self::Cubic),
             _ => Err(UnknownCongestion(text.into())),
         }
@@ -191,13 +188,13 @@ mod tests {
 
     #[test]
     fn congestion_controls_go_by_name() {
-        for control in [QuicCongestion::Bbr3, QuicCongestion::Cubic] {
+        for control in [QuicCongestion::Bbr, QuicCongestion::Cubic] {
             assert_eq!(control.to_string().parse(), Ok(control));
         }
         let error = "vegas".parse::<QuicCongestion>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "QUIC has no congestion control named \"vegas\"; it has bbr3 and cubic"
+            "QUIC has no congestion control named \"vegas\"; it has bbr and cubic"
         );
     }
 }

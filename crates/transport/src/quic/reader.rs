@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use noq::{ConnectionError, RecvStream};
+use quinn::{ConnectionError, RecvStream};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::{

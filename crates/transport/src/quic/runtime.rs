@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use noq::{AsyncTimer, AsyncUdpSocket, Connection, Runtime, TokioRuntime, VarInt};
+use quinn::{AsyncTimer, AsyncUdpSocket, Connection, Runtime, TokioRuntime, VarInt};
 use tokio::runtime::Handle;
 
 use super::options::QuicDriver;
@@ -120,7 +120,7 @@ impl Runtime for ThreadRuntime {
         self.0.spawn(future);
     }
 
-    fn wrap_udp_socket(&self, socket: UdpSocket) -> io::Result<Box<dyn AsyncUdpSocket>> {
+    fn wrap_udp_socket(&self, socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
         let _runtime = self.0.enter();
         TokioRuntime.wrap_udp_socket(socket)
     }

@@ -77,7 +77,7 @@ mod tests {
             let options = configured(&format!("rate={text}")).unwrap();
             let rate = Some(Bandwidth::from_bits_per_second(rate));
             assert_eq!(options.path.to_peer.rate, rate, "{text}");
-            assert_eq!(options.congestion, QuicCongestion::Bbr3);
+            assert_eq!(options.congestion, QuicCongestion::Bbr);
             assert_eq!(options.path.rtt, None);
         }
         assert_eq!(configured("first=38400").unwrap().first_flight, 38_400);
@@ -102,7 +102,7 @@ mod tests {
             (
                 "cc=vegas",
                 "setting \"cc=vegas\" of transport quic: QUIC has no congestion control named \"vegas\"; it has \
-                 bbr3 and cubic",
+                 bbr and cubic",
             ),
             (
                 "rate=fast",

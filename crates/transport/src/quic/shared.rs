@@ -4,18 +4,18 @@ use std::{
     fmt,
     io::{self, IoSliceMut},
     net::SocketAddr,
-    num::NonZeroUsize,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll, ready},
 };
 
-use noq::{
-    AsyncUdpSocket, UdpSender,
+use quinn::{
+    AsyncUdpSocket, UdpPoller,
     udp::{self, RecvMeta, Transmit},
 };
 use tokio::{net::UdpSocket, runtime::Handle};
 
+use super::socket::Writable;
 use crate::rudp::{Batch, EndpointHandle, ForeignQueue};
 
 /// The QUIC side of a shared socket. The thread of reliable UDP receives the datagrams. The thread
@@ -24,12 +24,12 @@ pub(super) struct SharedSocket {
     handle: Arc<EndpointHandle>,
     foreign: Arc<ForeignQueue>,
     /// Received batches whose datagrams were not all passed to the library yet.
-    rest: Vec<Batch>,
+    rest: Mutex<Vec<Batch>>,
     runtime: Handle,
 }
 
 /// Maximum number of datagrams in a batch of Linux.
-const BATCH: NonZeroUsize = NonZeroUsize::MIN.saturating_add(63);
+const BATCH: usize = 64;
 
 impl SharedSocket {
     pub(super) fn new(
@@ -40,7 +40,7 @@ impl SharedSocket {
         Self {
             handle,
             foreign,
-            rest: Vec::new(),
+            rest: Mutex::default(),
             runtime,
         }
     }
@@ -53,30 +53,49 @@ impl fmt::Debug for SharedSocket {
 }
 
 impl AsyncUdpSocket for SharedSocket {
-    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        Box::pin(Sender {
-            handle: Arc::clone(&self.handle),
-            runtime: self.runtime.clone(),
-            room: None,
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Box::pin(Poller {
+            socket: self,
+            writable: None,
         })
     }
 
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        // Reliable UDP uses a later version of the socket library.
+        let transmit = quinn_udp::Transmit {
+            destination: transmit.destination,
+            ecn: None,
+            contents: transmit.contents,
+            segment_size: transmit.segment_size,
+            src_ip: transmit.src_ip,
+        };
+        match self.handle.send_foreign(&transmit) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                // Treat the packet as lost: it is too long for the path, or the port is closed.
+                tracing::trace!(%error, "a QUIC packet could not be sent");
+                Ok(())
+            }
+            sent => sent,
+        }
+    }
+
     fn poll_recv(
-        &mut self,
+        &self,
         cx: &mut Context<'_>,
         bufs: &mut [IoSliceMut<'_>],
         metas: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
         let most = bufs.len().min(metas.len());
-        if self.rest.is_empty() {
-            let rest = &mut self.rest;
+        // Only the task that drives the endpoint calls this, so it never waits for the lock.
+        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        if rest.is_empty() {
             ready!(self.foreign.poll_take(cx, most, |batch| rest.push(batch)));
             // The loop below takes batches from the end.
-            self.rest.reverse();
+            rest.reverse();
         }
         let mut filled = 0;
         while filled < most
-            && let Some(mut batch) = self.rest.pop()
+            && let Some(mut batch) = rest.pop()
         {
             let buffer = &mut bufs[filled];
             let stride = batch.stride.min(batch.bytes.len());
@@ -96,7 +115,7 @@ impl AsyncUdpSocket for SharedSocket {
             filled += 1;
             if taken < batch.bytes.len() {
                 batch.bytes.drain(..taken);
-                self.rest.push(batch);
+                rest.push(batch);
             }
         }
         if filled == 0 {
@@ -111,7 +130,11 @@ impl AsyncUdpSocket for SharedSocket {
         Ok(self.handle.local())
     }
 
-    fn max_receive_segments(&self) -> NonZeroUsize {
+    fn max_transmit_segments(&self) -> usize {
+        self.handle.max_segments()
+    }
+
+    fn max_receive_segments(&self) -> usize {
         BATCH
     }
 
@@ -121,61 +144,34 @@ impl AsyncUdpSocket for SharedSocket {
     }
 }
 
-/// The sender that the library creates for each of its tasks.
-struct Sender {
-    handle: Arc<EndpointHandle>,
-    runtime: Handle,
-    room: Option<Room>,
+/// Waits for one task of the library until the socket is writable.
+struct Poller {
+    socket: Arc<SharedSocket>,
+    writable: Option<Writable>,
 }
 
-type Room = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
-
-impl fmt::Debug for Sender {
+impl fmt::Debug for Poller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sender")
+        f.write_str("Poller")
     }
 }
 
-impl UdpSender for Sender {
-    fn poll_send(
-        mut self: Pin<&mut Self>,
-        transmit: &Transmit<'_>,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let transmit = quinn_udp::Transmit {
-            destination: transmit.destination,
-            ecn: (transmit.ecn).and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
-            contents: transmit.contents,
-            segment_size: transmit.segment_size,
-            src_ip: transmit.src_ip,
+impl UdpPoller for Poller {
+    fn poll_writable(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { socket, writable } = &mut *self;
+        let waiting = match writable {
+            Some(waiting) => waiting,
+            None => {
+                let _runtime = socket.runtime.enter();
+                let own = std::net::UdpSocket::from(socket.handle.duplicate()?);
+                // Register the socket with the runtime only for this wait. Otherwise, every
+                // received packet would wake this thread.
+                let own = UdpSocket::from_std(own)?;
+                writable.insert(Box::pin(async move { own.writable().await }))
+            }
         };
-        loop {
-            if let Some(room) = &mut this.room {
-                let waited = ready!(room.as_mut().poll(cx));
-                this.room = None;
-                waited?;
-            }
-            match this.handle.send_foreign(&transmit) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let _runtime = this.runtime.enter();
-                    let socket = std::net::UdpSocket::from(this.handle.duplicate()?);
-                    // Register the socket with the runtime only for this wait. Otherwise, every
-                    // received packet would wake this thread.
-                    let socket = UdpSocket::from_std(socket)?;
-                    this.room = Some(Box::pin(async move { socket.writable().await }));
-                }
-                Err(error) => {
-                    // Treat the packet as lost: it is too long for the path, or the port is closed.
-                    tracing::trace!(%error, "a QUIC packet could not be sent");
-                    return Poll::Ready(Ok(()));
-                }
-                Ok(()) => return Poll::Ready(Ok(())),
-            }
-        }
-    }
-
-    fn max_transmit_segments(&self) -> NonZeroUsize {
-        NonZeroUsize::new(self.handle.max_segments()).unwrap_or(NonZeroUsize::MIN)
+        let waited = ready!(waiting.as_mut().poll(cx));
+        *writable = None;
+        Poll::Ready(waited)
     }
 }

@@ -12,15 +12,14 @@ use std::{
     collections::VecDeque,
     io::{self, IoSliceMut},
     net::SocketAddr,
-    num::NonZeroUsize,
     pin::Pin,
     sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use noq::{
-    AsyncUdpSocket, Endpoint, TokioRuntime, UdpSender,
+use quinn::{
+    AsyncUdpSocket, Endpoint, TokioRuntime, UdpPoller,
     udp::{RecvMeta, Transmit},
 };
 use tokio::{
@@ -30,11 +29,8 @@ use tokio::{
 use transpute_netem::{model::Path, scenario::PathConfig};
 use transpute_units::Bandwidth;
 
-use super::{
-    Quic, QuicCongestion, QuicDriver, QuicOptions, SERVER_NAME, config, handshake,
-    rate_cache::RateCache,
-};
-use crate::{Identity, Link, Security, StreamError, TransportError, tls::Pinning};
+use super::{Quic, QuicCongestion, QuicDriver, QuicOptions, SERVER_NAME, config, handshake};
+use crate::{Identity, Link, Security, StreamError, TransportError};
 
 /// Size of the IP and UDP headers per packet, in bytes. The path's rate applies to them too.
 const HEADERS: usize = 28;
@@ -104,7 +100,7 @@ struct Socket {
     peer: SocketAddr,
     out: Arc<Mutex<Wire>>,
     inward: Arc<Mutex<Wire>>,
-    alarm: Pin<Box<Sleep>>,
+    alarm: Mutex<Pin<Box<Sleep>>>,
 }
 
 impl std::fmt::Debug for Socket {
@@ -114,16 +110,30 @@ impl std::fmt::Debug for Socket {
 }
 
 impl AsyncUdpSocket for Socket {
-    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        Box::pin(Sender(Arc::clone(&self.out)))
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Box::pin(AlwaysWritable)
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        let mut wire = self.out.lock().unwrap();
+        let segment = transmit.segment_size.unwrap_or(transmit.contents.len());
+        for datagram in transmit.contents.chunks(segment.max(1)) {
+            wire.send(datagram);
+        }
+        Ok(())
+    }
+
+    fn max_transmit_segments(&self) -> usize {
+        64
     }
 
     fn poll_recv(
-        &mut self,
+        &self,
         cx: &mut Context<'_>,
         bufs: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
+        let mut alarm = self.alarm.lock().unwrap();
         loop {
             let mut wire = self.inward.lock().unwrap();
             let now = wire.nanos();
@@ -148,8 +158,8 @@ impl AsyncUdpSocket for Socket {
             };
             let deadline = wire.started + Duration::from_nanos(deadline);
             drop(wire);
-            self.alarm.as_mut().reset(deadline);
-            if self.alarm.as_mut().poll(cx).is_pending() {
+            alarm.as_mut().reset(deadline);
+            if alarm.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
         }
@@ -164,30 +174,12 @@ impl AsyncUdpSocket for Socket {
     }
 }
 
-struct Sender(Arc<Mutex<Wire>>);
+#[derive(Debug)]
+struct AlwaysWritable;
 
-impl std::fmt::Debug for Sender {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Sender")
-    }
-}
-
-impl UdpSender for Sender {
-    fn poll_send(
-        self: Pin<&mut Self>,
-        transmit: &Transmit<'_>,
-        _: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
-        let mut wire = self.0.lock().unwrap();
-        let segment = transmit.segment_size.unwrap_or(transmit.contents.len());
-        for datagram in transmit.contents.chunks(segment.max(1)) {
-            wire.send(datagram);
-        }
+impl UdpPoller for AlwaysWritable {
+    fn poll_writable(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
-    }
-
-    fn max_transmit_segments(&self) -> NonZeroUsize {
-        NonZeroUsize::new(64).unwrap()
     }
 }
 
@@ -236,19 +228,7 @@ impl Conditions {
 
     /// Links two parties over the path.
     async fn link(&self, options: &QuicOptions) -> (Link, Link) {
-        let parties = [0, 1].map(|_| Arc::new(Identity::generate().unwrap()));
-        self.link_again(options, parties, None).await
-    }
-
-    /// Links these two parties. The connecting side uses `cache`, which may contain the rate of an
-    /// earlier link.
-    async fn link_again(
-        &self,
-        options: &QuicOptions,
-        parties: [Arc<Identity>; 2],
-        cache: Option<Arc<RateCache>>,
-    ) -> (Link, Link) {
-        self.link_over(&self.wires(), options, parties, cache).await
+        self.link_over(&self.wires(), options).await
     }
 
     /// Makes the two directions of the path.
@@ -263,9 +243,8 @@ impl Conditions {
         &self,
         [up, down]: &[Arc<Mutex<Wire>>; 2],
         options: &QuicOptions,
-        [a, b]: [Arc<Identity>; 2],
-        cache: Option<Arc<RateCache>>,
     ) -> (Link, Link) {
+        let [a, b] = [0, 1].map(|_| Arc::new(Identity::generate().unwrap()));
         let addresses: [SocketAddr; 2] =
             ["10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap()];
         let endpoint = |index: usize, out: &Arc<_>, inward: &Arc<_>, server| {
@@ -274,14 +253,14 @@ impl Conditions {
                 peer: addresses[1 - index],
                 out: Arc::clone(out),
                 inward: Arc::clone(inward),
-                alarm: Box::pin(tokio::time::sleep(Duration::ZERO)),
+                alarm: Mutex::new(Box::pin(tokio::time::sleep(Duration::ZERO))),
             };
             let mut config = config::endpoint();
             config.rng_seed(Some([self.seed as u8; 32]));
             Endpoint::new_with_abstract_socket(
                 config,
                 server,
-                Box::new(socket),
+                Arc::new(socket),
                 Arc::new(TokioRuntime),
             )
             .unwrap()
@@ -298,10 +277,11 @@ impl Conditions {
             peer: addresses[1 - index],
             connect: None,
             timeout: Duration::from_secs(30),
-            streams: options.streams(),
-            driver: QuicDriver::Caller,
-            pinning: Pinning::Pinned,
-            cache: cache.clone().filter(|_| index == 0),
+            options: QuicOptions {
+                driver: QuicDriver::Caller,
+                ..*options
+            },
+            security: [&connecting, &listening][index].clone(),
         };
         let connect = async {
             let connecting = connector.connect_with(client, addresses[1], SERVER_NAME);
@@ -465,7 +445,17 @@ async fn a_long_lossy_path_does_not_kill_the_connection() {
     // At 100 Mbit/s, the transfer would take 1.8 s without losses. Virtual time does not depend on
     // the machine, so the limit can be strict.
     assert!(elapsed < 6.0, "{elapsed}");
-    assert!(again < 0.05, "{again}");
+    // The start-up may overflow the queue once, which holds one bandwidth-delay product: 12 %.
+    assert!(again < 0.12, "{again}");
+}
+
+/// The first flight is as large as AES-128, although the handshake had only a few packets in flight.
+#[tokio::test(start_paused = true)]
+async fn a_small_run_needs_no_further_round_trip() {
+    let conditions = Conditions::new(110.0, 100.0, 0.0, 1);
+    let (elapsed, _) = bulk(&conditions, &QuicOptions::default(), 210_000).await;
+    let limit = 0.055 + 210_000.0 / 12_500_000.0;
+    assert!(elapsed < 1.1 * limit, "{elapsed} s, limit {limit} s");
 }
 
 #[tokio::test(start_paused = true)]
@@ -488,40 +478,7 @@ async fn a_known_rate_is_used_from_the_start() {
     assert!(wrong < 2.0 * limit);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_rate_that_was_reached_before_is_used_from_the_start() {
-    let conditions = Conditions::new(110.0, 1000.0, 0.0, 1);
-    let parties = [0, 1].map(|_| Arc::new(Identity::generate().unwrap()));
-    let (options, cache) = (QuicOptions::default(), Arc::default());
-    let mut times = Vec::new();
-    for _ in 0..3 {
-        let link = conditions.link_again(&options, parties.clone(), Some(Arc::clone(&cache)));
-        let (elapsed, again) = send(link.await, 3 << 20).await;
-        assert!(again < 0.01, "{again}");
-        times.push(elapsed);
-    }
-    println!("{times:.3?} s");
-    // Virtual time does not depend on the machine, so the limits can be strict.
-    assert!(
-        times[1] < 0.6 * times[0] && times[2] <= times[1],
-        "{times:?}"
-    );
-    // Now the path is slower than the cached rate. The link lowers its rate, and the cache stores
-    // the lower rate.
-    let slow = Conditions::new(110.0, 20.0, 0.0, 1);
-    let fresh = send(slow.link(&options).await, 3 << 20).await.0;
-    for (most, most_again) in [(1.5, 1.0), (1.1, 0.1)] {
-        let link = slow.link_again(&options, parties.clone(), Some(Arc::clone(&cache)));
-        let (elapsed, again) = send(link.await, 3 << 20).await;
-        println!(
-            "{elapsed:.3} s instead of {fresh:.3} s, {:.1} % again",
-            again * 100.0
-        );
-        assert!(elapsed < most * fresh && again < most_again);
-    }
-}
-
-/// Prints the measurements of the table in the documentation of `quic`.
+/// Prints how long transfers take, and the share of the bytes that is sent again.
 #[tokio::test(start_paused = true)]
 #[ignore = "measures; run by hand: cargo test --release -p transpute-transport quic::simulation::grid -- --ignored --nocapture"]
 async fn grid() {
@@ -532,9 +489,9 @@ async fn grid() {
                 let mut line =
                     format!("{rtt_ms} ms, {mbit} Mbit/s, {loss}, {bytes} B, limit {limit:.3} s:");
                 for (name, congestion, seeded) in [
-                    ("bbr3", QuicCongestion::Bbr3, false),
+                    ("bbr", QuicCongestion::Bbr, false),
                     ("cubic", QuicCongestion::Cubic, false),
-                    ("bbr3 seeded", QuicCongestion::Bbr3, true),
+                    ("bbr seeded", QuicCongestion::Bbr, true),
                     ("cubic seeded", QuicCongestion::Cubic, true),
                 ] {
                     let mut options = QuicOptions {

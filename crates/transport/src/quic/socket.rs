@@ -4,7 +4,6 @@ use std::{
     fmt,
     io::{self, IoSliceMut},
     net::{SocketAddr, UdpSocket},
-    num::NonZeroUsize,
     pin::Pin,
     sync::{
         Arc,
@@ -13,13 +12,20 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use noq::{
-    AsyncUdpSocket, UdpSender,
-    udp::{self, RecvMeta, Transmit, UdpSocketState},
+use quinn::{
+    AsyncUdpSocket, UdpPoller,
+    udp::{RecvMeta, Transmit, UdpSocketState},
 };
 use tokio::{io::Interest, runtime::Handle, sync::Notify};
 
 use crate::datagram;
+
+/// The system's error for a datagram that exceeds the MTU: `EMSGSIZE` or `WSAEMSGSIZE`.
+const TOO_LONG: i32 = if cfg!(windows) {
+    10_040
+} else {
+    libc::EMSGSIZE
+};
 
 /// Opens a listening socket.
 pub(super) fn listening(address: SocketAddr, buffer: usize) -> io::Result<UdpSocket> {
@@ -114,6 +120,11 @@ impl Io {
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        // The controller `bbr` does not react to ECN marks, so routers must not set them.
+        let transmit = &Transmit {
+            ecn: None,
+            ..*transmit
+        };
         let mut is_first = true;
         loop {
             let sent = self.socket.try_io(Interest::WRITABLE, || {
@@ -139,8 +150,8 @@ impl Io {
     /// Logs the first send error, except errors for packets that exceed the MTU and "port
     /// unreachable". QUIC treats the unsent packet as lost.
     fn note_unsent(&self, error: &io::Error) {
-        let is_expected =
-            error.kind() == io::ErrorKind::ConnectionRefused || udp::is_msg_size_err(error);
+        let is_expected = error.kind() == io::ErrorKind::ConnectionRefused
+            || error.raw_os_error() == Some(TOO_LONG);
         if !is_expected && !self.has_warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(%error, "cannot send QUIC packets");
         }
@@ -154,15 +165,19 @@ impl fmt::Debug for Socket {
 }
 
 impl AsyncUdpSocket for Socket {
-    fn create_sender(&self) -> Pin<Box<dyn UdpSender>> {
-        Box::pin(Sender {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Box::pin(Poller {
             io: Arc::clone(&self.0),
             writable: None,
         })
     }
 
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        self.0.try_send(transmit)
+    }
+
     fn poll_recv(
-        &mut self,
+        &self,
         cx: &mut Context<'_>,
         bufs: &mut [IoSliceMut<'_>],
         metas: &mut [RecvMeta],
@@ -192,7 +207,11 @@ impl AsyncUdpSocket for Socket {
         self.0.socket.local_addr()
     }
 
-    fn max_receive_segments(&self) -> NonZeroUsize {
+    fn max_transmit_segments(&self) -> usize {
+        self.0.state.max_gso_segments()
+    }
+
+    fn max_receive_segments(&self) -> usize {
         self.0.state.gro_segments()
     }
 
@@ -201,44 +220,29 @@ impl AsyncUdpSocket for Socket {
     }
 }
 
-/// The sender that the library creates for each of its tasks.
-struct Sender {
+/// Waits for one task of the library until the socket is writable.
+struct Poller {
     io: Arc<Io>,
     writable: Option<Writable>,
 }
 
-type Writable = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
+pub(super) type Writable = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
 
-impl fmt::Debug for Sender {
+impl fmt::Debug for Poller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sender")
+        f.write_str("Poller")
     }
 }
 
-impl UdpSender for Sender {
-    fn poll_send(
-        mut self: Pin<&mut Self>,
-        transmit: &Transmit<'_>,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        loop {
-            if let Some(writable) = &mut this.writable {
-                let waited = ready!(writable.as_mut().poll(cx));
-                this.writable = None;
-                waited?;
-            }
-            match this.io.try_send(transmit) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let io = Arc::clone(&this.io);
-                    this.writable = Some(Box::pin(async move { io.socket.writable().await }));
-                }
-                sent => return Poll::Ready(sent),
-            }
-        }
-    }
-
-    fn max_transmit_segments(&self) -> NonZeroUsize {
-        self.io.state.max_gso_segments()
+impl UdpPoller for Poller {
+    fn poll_writable(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { io, writable } = &mut *self;
+        let waiting = writable.get_or_insert_with(|| {
+            let io = Arc::clone(io);
+            Box::pin(async move { io.socket.writable().await })
+        });
+        let waited = ready!(waiting.as_mut().poll(cx));
+        *writable = None;
+        Poll::Ready(waited)
     }
 }

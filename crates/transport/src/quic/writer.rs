@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use noq::{Connection, PathId, SendStream, VarInt};
+use quinn::{Connection, SendStream, VarInt};
 use tokio::io::AsyncWrite;
 
 use super::{
@@ -211,9 +211,7 @@ fn open(connection: &Connection, count: u16) -> Result<Vec<SendStream>, Transpor
 /// Sets the send window to twice the congestion window plus [`BACKLOG`]. The factor is 2 because
 /// the bytes after a lost packet occupy the send window until the retransmission is acknowledged.
 fn tune(connection: &Connection) {
-    if let Some(path) = connection.path_stats(PathId::ZERO) {
-        connection.set_send_window(send_window(path.cwnd));
-    }
+    connection.set_send_window(send_window(connection.stats().path.cwnd));
 }
 
 pub(super) fn send_window(congestion_window: u64) -> u64 {

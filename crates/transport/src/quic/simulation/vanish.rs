@@ -18,9 +18,8 @@ impl Pair {
     async fn new() -> Self {
         let conditions = Conditions::new(20.0, 1000.0, 0.0, 1);
         let wires = conditions.wires();
-        let parties = [0, 1].map(|_| Arc::new(Identity::generate().unwrap()));
         let options = QuicOptions::default();
-        let (a, b) = conditions.link_over(&wires, &options, parties, None).await;
+        let (a, b) = conditions.link_over(&wires, &options).await;
         Self { a, b, wires }
     }
 }
