@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::{
     Frame, FrameKind, Milestone, SessionError, Traffic,
     error::{AbortReason, Field},
-    transcript::{Skipped, Transcript},
+    transcript::Transcript,
     wire::{HEADER_LEN, write_frame},
 };
 
@@ -32,11 +32,10 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Creates a channel. With `covers_tables`, the transcripts include a checksum of the tables.
-    pub(crate) fn new(covers_tables: bool) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            sent: Transcript::new(covers_tables),
-            received: Transcript::new(covers_tables),
+            sent: Transcript::new(),
+            received: Transcript::new(),
             queue: VecDeque::new(),
             queued_bytes: 0,
             traffic: Traffic::default(),
@@ -179,11 +178,11 @@ impl Channel {
         Ok(Some(frame))
     }
 
-    /// Records a received frame of tables that was ignored.
-    pub(crate) fn receive_skipped(&mut self, skipped: &Skipped) {
-        let len = HEADER_LEN + self.tag.len() + skipped.len as usize;
-        self.count(FrameKind::Tables, len, false);
-        self.received.add_skipped(skipped);
+    /// Records a received frame of tables that was ignored. `len` is the length of its payload.
+    pub(crate) fn receive_skipped(&mut self, len: u32) {
+        let whole = HEADER_LEN + self.tag.len() + len as usize;
+        self.count(FrameKind::Tables, whole, false);
+        self.received.add_header(FrameKind::Tables, len);
     }
 
     /// Sends `Finish`, the last frame of this direction. Apart from the peer's `Finish`, no frame

@@ -34,7 +34,6 @@ impl Session {
         role: Role,
         terms: RunTerms,
         inputs: Option<Box<dyn Inputs>>,
-        encrypted: bool,
         tag: &[u8],
         spawner: Option<Spawner>,
         rng: &mut impl CryptoRng,
@@ -51,7 +50,7 @@ impl Session {
             hello.set_prepared();
         }
         hello.set_eager(terms.is_eager);
-        let mut channel = Channel::new(!encrypted);
+        let mut channel = Channel::new();
         channel.set_tag(tag);
         Ok(Self(match role {
             Role::Garbler => Core::Garbler(Box::new(GarblerCore::new(

@@ -108,15 +108,7 @@ impl SessionConnection {
             Role::Garbler if is_prepared => (None, inputs),
             _ => (inputs, None),
         };
-        let mut session = Session::start(
-            role,
-            terms,
-            early,
-            self.open.is_encrypted,
-            &run.tag(),
-            spawner,
-            &mut self.rng,
-        )?;
+        let mut session = Session::start(role, terms, early, &run.tag(), spawner, &mut self.rng)?;
         if self.open.is_single && !self.is_open_sent {
             // This side's window is reduced to the bytes that the run needs. If the peer's window
             // has at least this size, the garbler need not start again.

@@ -19,7 +19,7 @@ pub(crate) const OPEN_LEN: usize = 92;
 const MAGIC: [u8; 4] = *b"TPUT";
 
 /// Version of the protocol. Both sides must have the same version.
-const VERSION: u16 = 10;
+const VERSION: u16 = 11;
 
 const FLAG_ENCRYPTED: u8 = 1;
 const FLAG_ML_KEM: u8 = 2;

@@ -236,8 +236,8 @@ impl SessionConnection {
             .side(run.role())
             .work(run.number, limits, |session| match arrived {
                 Arrived::Frame(frame) => session.handle(frame),
-                Arrived::Skipped(skipped) => match &mut session.0 {
-                    Core::Evaluator(core) => core.skip(&skipped),
+                Arrived::Skipped(len) => match &mut session.0 {
+                    Core::Evaluator(core) => core.skip(len),
                     // Only an evaluator receives tables.
                     Core::Garbler(_) => Ok(()),
                 },

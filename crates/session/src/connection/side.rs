@@ -6,7 +6,6 @@ use super::{Call, ConnectionConfig, open::Limits, pool::Rows};
 use crate::{
     Frame, FrameKind, MAX_PAYLOAD, Progress, SessionError,
     session::{Core, Session},
-    transcript::Skipped,
 };
 
 /// Maximum total number of pooled transfers that the evaluator has requested in runs for which the
@@ -77,8 +76,8 @@ pub(super) enum Arrived {
     Frame(Frame),
     /// An `OtCorrect` frame, with the pooled transfers that it uses.
     Correct(Frame, Rows),
-    /// Ignored tables of a garbler that will start again.
-    Skipped(Skipped),
+    /// Ignored tables of a garbler that will start again, with the length of the payload.
+    Skipped(u32),
 }
 
 /// An active run.
@@ -415,7 +414,8 @@ impl Side {
                 });
             }
             (tables, rest) = (0, 0);
-            arrived = Arrived::Skipped(Skipped::new(&frame.payload));
+            // The cast is exact, because a frame is at most about 1 MiB.
+            arrived = Arrived::Skipped(frame.payload.len() as u32);
         }
         let is_end = matches!(
             kind,

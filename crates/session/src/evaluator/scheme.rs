@@ -3,9 +3,7 @@
 use transpute_garble::Scheme;
 
 use super::EvaluatorCore;
-use crate::{
-    FrameKind, MAX_PAYLOAD, SessionError, error::out_of_order, layout::Layout, transcript::Skipped,
-};
+use crate::{FrameKind, MAX_PAYLOAD, SessionError, error::out_of_order, layout::Layout};
 
 impl EvaluatorCore {
     /// Changes the preferred scheme, if the hello has not been sent.
@@ -41,9 +39,10 @@ impl EvaluatorCore {
     }
 
     /// Records a frame of tables that is ignored, because the garbler will start again.
-    pub(crate) fn skip(&mut self, skipped: &Skipped) -> Result<(), SessionError> {
-        self.channel.receive_skipped(skipped);
-        self.ignore(FrameKind::Tables, skipped.len as usize)
+    /// `len` is the length of its payload.
+    pub(crate) fn skip(&mut self, len: u32) -> Result<(), SessionError> {
+        self.channel.receive_skipped(len);
+        self.ignore(FrameKind::Tables, len as usize)
     }
 
     /// Ignores a frame that a garbler sent before it knew that it must start again. Such a frame

@@ -148,7 +148,7 @@ impl GarblerCore {
             let fetched = fetched.unwrap_or_default();
             Box::new(ResumedInputs { fetched, rest }) as Box<dyn Inputs>
         });
-        let channel = std::mem::replace(&mut self.channel, Channel::new(false));
+        let channel = std::mem::replace(&mut self.channel, Channel::new());
         let mut again = Self::new(terms, channel, hello, inputs, self.spawner, &mut rng)?;
         again.lead = self.lead.renewed(again.layout.clone());
         *self = again;

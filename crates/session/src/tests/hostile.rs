@@ -58,8 +58,21 @@ fn assert_caught(ends: &Ends, what: &str) {
     }
 }
 
+/// Asserts that each party that learns the outputs has the right ones.
+fn check_outputs(setup: &Setup, ends: &Ends, what: &str) {
+    for role in [Role::Garbler, Role::Evaluator] {
+        let outputs = ends.of(role).as_ref().unwrap();
+        for (output, input) in outputs.iter().zip(&setup.inputs) {
+            if setup.config.output.reaches(role) {
+                let expected = setup.circuit.evaluate(input).unwrap();
+                assert_eq!(output.bits, expected, "{what}: the {role}");
+            }
+        }
+    }
+}
+
 #[test]
-fn every_flipped_bit_is_caught() {
+fn every_flipped_bit_is_caught_or_has_no_effect() {
     for setup in setups() {
         let frames = frame_count(&setup);
         for target in 0..frames {
@@ -73,7 +86,12 @@ fn every_flipped_bit_is_caught() {
                     continue;
                 }
                 let what = format!("{} frame {target} {kind:?}", setup.config.scheme);
-                assert_caught(&ends, &what);
+                if kind == Kind::Tables && ends.evaluator.is_ok() {
+                    // The evaluator has not read the changed bit.
+                    check_outputs(&setup, &ends, &what);
+                } else {
+                    assert_caught(&ends, &what);
+                }
             }
         }
     }

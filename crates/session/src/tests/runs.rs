@@ -307,6 +307,6 @@ fn the_wire_format_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "dc411f6a96780e1a050a117d0e09d4303b3c3d342c9ee875fa420f091eb839d9"
+        "fa9e48cfc9e44d030c005e348589b0d8d7945944514ad9b2f0a0c8d54b20d247"
     );
 }

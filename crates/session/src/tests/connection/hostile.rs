@@ -81,9 +81,9 @@ fn no_flipped_bit_gives_a_wrong_output_or_a_panic() {
             noticed += usize::from(!all_well);
         }
     }
-    // Changes in unused transfers of the pool and at the end of the connection have no effect. At
-    // least 80 % of all changes must be detected.
-    assert!(noticed * 10 > count * 2 * 8, "{noticed} of {}", count * 2);
+    // Changes in unused transfers of the pool, in tables that the evaluator does not read, and at
+    // the end of the connection have no effect. At least 75 % of all changes must be detected.
+    assert!(noticed * 4 > count * 2 * 3, "{noticed} of {}", count * 2);
 }
 
 #[test]
