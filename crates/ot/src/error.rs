@@ -1,5 +1,6 @@
 //! Errors of oblivious transfer.
 
+use crate::base::BaseOt;
 use thiserror::Error;
 
 /// The reason why a message of the peer, a call, or a name given by the user is rejected.
@@ -77,7 +78,7 @@ pub enum OtError {
         name: String,
     },
     /// No base OT has this name.
-    #[error("unknown base OT {name:?}, expected ristretto255 or ml-kem-768")]
+    #[error("unknown base OT {name:?}, expected {}", BaseOt::names())]
     UnknownBase {
         /// The name found.
         name: String,

@@ -5,8 +5,9 @@
 //!
 //! * [`BaseReceiver`] and [`BaseSender`] are public-key OT in one round. They suffice for a few
 //!   hundred OTs; [`mask_pair`] and [`unmask_pair`] transfer chosen messages.
-//! * [`KemReceiver`] and [`KemSender`] are base OT over ML-KEM-768, which is secure against quantum
-//!   computers. Messages are larger, and the sender must wait for the receiver's message.
+//! * With the feature `ml-kem`, `KemReceiver` and `KemSender` are base OT over ML-KEM-768, which is
+//!   secure against quantum computers. Messages are larger, and the sender must wait for the
+//!   receiver's message.
 //! * [`AnyReceiver`] and [`AnySender`] use one of these two kinds, selected by a [`BaseOt`].
 //! * [`CotSender`] and [`CotReceiver`] are OT extension. They derive any number of *correlated* OTs
 //!   `t = q ^ x * delta` from 128 base OTs, in segments of at most [`SEGMENT_OTS`]. [`Extension`]
@@ -76,9 +77,10 @@ mod wide;
 
 pub use base::{
     AnyReceiver, AnySender, BASE_COUNT, BASE_SENDER_LEN, BaseOt, BaseOtKeys, BaseReceiver,
-    BaseSender, KemAnswer, KemReceiver, KemSender, base_receiver_len, delta_choices,
-    kem_receiver_len, kem_sender_len,
+    BaseSender, base_receiver_len, delta_choices,
 };
+#[cfg(feature = "ml-kem")]
+pub use base::{KemAnswer, KemReceiver, KemSender, kem_receiver_len, kem_sender_len};
 pub use check::{CheckedRows, UncheckedRows};
 pub use cot::{CotReceiver, CotSender, OpenSegment};
 pub use error::OtError;

@@ -105,5 +105,6 @@ const _: () = {
     const fn wiped_on_drop<T: zeroize::ZeroizeOnDrop>() {}
     wiped_on_drop::<Sha256>();
     wiped_on_drop::<Sha512>();
+    #[cfg(feature = "ml-kem")]
     wiped_on_drop::<shake::Shake128>();
 };

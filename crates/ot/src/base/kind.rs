@@ -6,10 +6,9 @@ use std::str::FromStr;
 use rand::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::{
-    BASE_SENDER_LEN, BaseReceiver, BaseSender, KemReceiver, KemSender, base_receiver_len,
-    kem_receiver_len, kem_sender_len,
-};
+use super::{BASE_SENDER_LEN, BaseReceiver, BaseSender, base_receiver_len};
+#[cfg(feature = "ml-kem")]
+use super::{KemReceiver, KemSender, kem_receiver_len, kem_sender_len};
 use crate::OtError;
 
 /// The kind of public-key cryptography in base OT.
@@ -21,19 +20,31 @@ pub enum BaseOt {
     #[default]
     Ristretto255,
     /// ML-KEM-768: choices and keys are hidden from quantum computers too. Messages are about 70
-    /// times as long.
+    /// times as long. Needs the feature `ml-kem`.
+    #[cfg(feature = "ml-kem")]
     MlKem768,
 }
 
 impl BaseOt {
-    /// All kinds.
-    pub const ALL: [Self; 2] = [Self::Ristretto255, Self::MlKem768];
+    /// The kinds of this build.
+    pub const ALL: &[Self] = &[
+        Self::Ristretto255,
+        #[cfg(feature = "ml-kem")]
+        Self::MlKem768,
+    ];
+
+    /// Lists the names of the kinds of this build.
+    pub(crate) fn names() -> String {
+        let names: Vec<_> = Self::ALL.iter().map(|base| base.name()).collect();
+        names.join(" or ")
+    }
 
     /// Returns the name on the command line and in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ristretto255 => "ristretto255",
+            #[cfg(feature = "ml-kem")]
             Self::MlKem768 => "ml-kem-768",
         }
     }
@@ -43,6 +54,7 @@ impl BaseOt {
     pub const fn code(self) -> u8 {
         match self {
             Self::Ristretto255 => 0,
+            #[cfg(feature = "ml-kem")]
             Self::MlKem768 => 1,
         }
     }
@@ -50,7 +62,7 @@ impl BaseOt {
     /// Returns the kind with this [code](Self::code), or `None` if there is none.
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|base| base.code() == code)
+        Self::ALL.iter().copied().find(|base| base.code() == code)
     }
 
     /// Returns the length of the receiver's message for `count` OTs, in bytes.
@@ -58,15 +70,24 @@ impl BaseOt {
     pub const fn receiver_len(self, count: usize) -> usize {
         match self {
             Self::Ristretto255 => base_receiver_len(count),
+            #[cfg(feature = "ml-kem")]
             Self::MlKem768 => kem_receiver_len(count),
         }
     }
 
     /// Returns the length of the sender's message for `count` OTs, in bytes.
     #[must_use]
-    pub const fn sender_len(self, count: usize) -> usize {
+    pub const fn sender_len(
+        self,
+        #[cfg_attr(
+            not(feature = "ml-kem"),
+            expect(unused, reason = "only ML-KEM uses it")
+        )]
+        count: usize,
+    ) -> usize {
         match self {
             Self::Ristretto255 => BASE_SENDER_LEN,
+            #[cfg(feature = "ml-kem")]
             Self::MlKem768 => kem_sender_len(count),
         }
     }
@@ -83,7 +104,8 @@ impl FromStr for BaseOt {
 
     fn from_str(text: &str) -> Result<Self, OtError> {
         Self::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .find(|base| base.name() == text)
             .ok_or_else(|| OtError::UnknownBase {
                 name: text.to_owned(),
@@ -96,6 +118,7 @@ pub enum AnyReceiver {
     /// Over Ristretto255.
     Ristretto255(BaseReceiver),
     /// Over ML-KEM-768.
+    #[cfg(feature = "ml-kem")]
     MlKem768(KemReceiver),
 }
 
@@ -113,6 +136,7 @@ impl AnyReceiver {
                 let (receiver, message) = BaseReceiver::start(choices, binding, rng);
                 (Self::Ristretto255(receiver), message)
             }
+            #[cfg(feature = "ml-kem")]
             BaseOt::MlKem768 => {
                 let (receiver, message) = KemReceiver::start(choices, binding, rng);
                 (Self::MlKem768(receiver), message)
@@ -123,7 +147,7 @@ impl AnyReceiver {
     /// Derives the chosen key of every instance from the sender's message.
     ///
     /// # Errors
-    /// The errors of [`BaseReceiver::finish`] and [`KemReceiver::finish`].
+    /// The errors of [`BaseReceiver::finish`] and `KemReceiver::finish`.
     pub fn finish(
         self,
         sid: &[u8; 32],
@@ -131,6 +155,7 @@ impl AnyReceiver {
     ) -> Result<Zeroizing<Vec<u128>>, OtError> {
         match self {
             Self::Ristretto255(receiver) => receiver.finish(sid, sender_message),
+            #[cfg(feature = "ml-kem")]
             Self::MlKem768(receiver) => receiver.finish(sid, sender_message),
         }
     }
@@ -141,6 +166,7 @@ pub enum AnySender {
     /// Over Ristretto255, where the sender's message does not depend on the receiver's.
     Ristretto255(BaseSender),
     /// Over ML-KEM-768, where the sender answers the receiver's message.
+    #[cfg(feature = "ml-kem")]
     MlKem768,
 }
 
@@ -156,6 +182,7 @@ impl AnySender {
                 let (sender, message) = BaseSender::start(rng);
                 (Self::Ristretto255(sender), Some(message.to_vec()))
             }
+            #[cfg(feature = "ml-kem")]
             BaseOt::MlKem768 => (Self::MlKem768, None),
         }
     }
@@ -165,13 +192,17 @@ impl AnySender {
     /// the only use of `rng`.
     ///
     /// # Errors
-    /// The errors of [`BaseSender::finish`] and [`KemSender::answer`].
+    /// The errors of [`BaseSender::finish`] and `KemSender::answer`.
     pub fn finish(
         self,
         sid: &[u8; 32],
         binding: &[u8],
         receiver_message: &[u8],
         count: usize,
+        #[cfg_attr(
+            not(feature = "ml-kem"),
+            expect(unused, reason = "only ML-KEM uses it")
+        )]
         rng: &mut (impl CryptoRng + ?Sized),
     ) -> Result<BaseOtKeys, OtError> {
         match self {
@@ -179,6 +210,7 @@ impl AnySender {
                 let keys = sender.finish(sid, binding, receiver_message, count)?;
                 Ok((keys, None))
             }
+            #[cfg(feature = "ml-kem")]
             Self::MlKem768 => {
                 let (keys, message) =
                     KemSender::answer(sid, binding, receiver_message, count, rng)?;
@@ -195,7 +227,7 @@ mod tests {
 
     #[test]
     fn base_ot_names_and_codes_round_trip() {
-        for base in BaseOt::ALL {
+        for &base in BaseOt::ALL {
             assert_eq!(base.to_string().parse(), Ok(base));
             assert_eq!(BaseOt::from_code(base.code()), Some(base));
         }
@@ -206,7 +238,7 @@ mod tests {
     #[test]
     fn both_kinds_transfer_the_chosen_keys() {
         let choices = [true, false, true];
-        for base in BaseOt::ALL {
+        for &base in BaseOt::ALL {
             let mut rng = StdRng::seed_from_u64(1);
             let (receiver, to_sender) = AnyReceiver::start(base, &choices, b"nonce", &mut rng);
             assert_eq!(to_sender.len(), base.receiver_len(3));

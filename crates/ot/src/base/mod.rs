@@ -7,11 +7,13 @@
 
 mod group;
 mod hash;
+#[cfg(feature = "ml-kem")]
 mod kem;
 mod kind;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 
+#[cfg(feature = "ml-kem")]
 pub use kem::{KemAnswer, KemReceiver, KemSender, kem_receiver_len, kem_sender_len};
 pub use kind::{AnyReceiver, AnySender, BaseOt, BaseOtKeys};
 

@@ -95,7 +95,7 @@ impl Open {
         let mut out = Vec::with_capacity(OPEN_LEN);
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
-        let is_kem = self.base_ot == BaseOt::MlKem768;
+        let is_kem = self.base_ot != BaseOt::Ristretto255;
         out.push(
             u8::from(self.is_encrypted) * FLAG_ENCRYPTED
                 + u8::from(is_kem) * FLAG_ML_KEM
@@ -153,13 +153,15 @@ impl Open {
         if fields[6] & !(FLAG_ENCRYPTED | FLAG_ML_KEM | FLAG_SINGLE) != 0 {
             return Err(wrong("a flag has an unknown meaning"));
         }
+        let code = u8::from(fields[6] & FLAG_ML_KEM != 0);
+        let base_ot = BaseOt::from_code(code).ok_or_else(|| SessionError::Disagreement {
+            field: Field::BaseOt,
+            ours: BaseOt::default().to_string(),
+            theirs: "ml-kem-768, which this build does not have".into(),
+        })?;
         let open = Self {
             is_encrypted: fields[6] & FLAG_ENCRYPTED != 0,
-            base_ot: if fields[6] & FLAG_ML_KEM == 0 {
-                BaseOt::Ristretto255
-            } else {
-                BaseOt::MlKem768
-            },
+            base_ot,
             is_single: fields[6] & FLAG_SINGLE != 0,
             extension: Extension::from_code(fields[7])?,
             max_runs: field(8) as u32,

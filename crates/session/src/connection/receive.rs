@@ -78,7 +78,7 @@ impl SessionConnection {
                 let (Some(agreed), Some(sender)) = (&self.agreed, &mut self.sender) else {
                     return Err(unexpected);
                 };
-                if self.open.base_ot != BaseOt::MlKem768 || !sender.awaits_base() {
+                if self.open.base_ot == BaseOt::Ristretto255 || !sender.awaits_base() {
                     return Err(unexpected);
                 }
                 let sid = agreed.pool_id(&self.open.nonce);

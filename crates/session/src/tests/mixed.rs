@@ -86,7 +86,7 @@ fn run(setup: &Setup, role: Role, config: ConnectionConfig, serves: bool) -> [Ru
 fn a_single_run_meets_a_connection_for_many_and_does_its_own_transfers() {
     // With 2 evaluations, the transfers are direct. With 100, the plan is an extension.
     for evaluations in [2, 100] {
-        for base_ot in BaseOt::ALL {
+        for &base_ot in BaseOt::ALL {
             for ot in [OtChoice::Auto, OtChoice::Extension(Extension::SoftSpoken4)] {
                 for role in [Role::Garbler, Role::Evaluator] {
                     for serves in [false, true] {

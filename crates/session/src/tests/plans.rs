@@ -67,7 +67,7 @@ const AGREED: [&str; 5] = ["dxdis", "dxdis", "ddd--", "ii-i-", "ss--s"];
 
 #[test]
 fn both_settings_decide_the_transfers_of_a_single_run() {
-    for base_ot in BaseOt::ALL {
+    for &base_ot in BaseOt::ALL {
         // 20 evaluations with 8 input bits of the evaluator need 160 transfers.
         let circuit = chain(40);
         let mut setup = Setup::new(&circuit, random_inputs(&circuit, 20, 9));

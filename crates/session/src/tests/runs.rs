@@ -281,7 +281,7 @@ fn the_wire_format_is_the_documented_one() {
     };
     for scheme in Scheme::ALL {
         for ot in OT_CHOICES {
-            for base_ot in BaseOt::ALL {
+            for &base_ot in BaseOt::ALL {
                 // 10 evaluations are garbled in one group of eight and two single ones.
                 let mut setup = Setup::new(&circuit, random_inputs(&circuit, 10, 1));
                 setup.config.scheme = scheme;

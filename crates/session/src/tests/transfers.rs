@@ -57,7 +57,7 @@ fn paths() -> [Option<KnownPath>; 4] {
 
 #[test]
 fn every_way_works_on_every_base() {
-    for base_ot in BaseOt::ALL {
+    for &base_ot in BaseOt::ALL {
         for scheme in [Scheme::HalfGates, Scheme::Prf] {
             for ot in OT_CHOICES {
                 let mut setup = setup(3, 7);
@@ -72,7 +72,7 @@ fn every_way_works_on_every_base() {
 
 #[test]
 fn a_garbler_follows_every_evaluator() {
-    for base_ot in BaseOt::ALL {
+    for &base_ot in BaseOt::ALL {
         for ot in OT_CHOICES {
             for expected in paths() {
                 let mut garbler = setup(3, 8);
@@ -94,7 +94,7 @@ fn a_garbler_follows_every_evaluator() {
 #[test]
 fn two_parties_with_other_ideas_of_the_path_do_as_the_evaluator_thinks() {
     let mut seen = Vec::new();
-    for base_ot in BaseOt::ALL {
+    for &base_ot in BaseOt::ALL {
         for theirs in paths() {
             for ours in paths() {
                 // 20 evaluations with 8 input bits of the evaluator need 160 transfers.
@@ -150,7 +150,7 @@ fn a_path_that_is_known_too_late_changes_nothing() {
 /// succeeds must have the right outputs.
 #[test]
 fn lies_about_the_plan_fail_cleanly() {
-    for base_ot in BaseOt::ALL {
+    for &base_ot in BaseOt::ALL {
         for liar in [Role::Garbler, Role::Evaluator] {
             for ot in [OtChoice::Auto, OtChoice::Extension(Extension::Iknp)] {
                 let all = (0..=0x1f).chain([0x40, 0x80, 0x81, 0x91, 0x98, 0xc0, 0xff]);
@@ -184,7 +184,7 @@ fn lies_about_the_plan_fail_cleanly() {
 
 #[test]
 fn more_direct_transfers_than_fit_in_a_frame_are_refused_at_once() {
-    for base_ot in BaseOt::ALL {
+    for &base_ot in BaseOt::ALL {
         let most = OtPlan::direct_maximum(base_ot);
         let per_evaluation = 8;
         let mut fits = setup(1, 12);
@@ -204,7 +204,7 @@ fn more_direct_transfers_than_fit_in_a_frame_are_refused_at_once() {
 
 #[test]
 fn direct_transfers_take_one_round_trip_on_every_base() {
-    for base_ot in BaseOt::ALL {
+    for &base_ot in BaseOt::ALL {
         let mut setup = setup(1, 14);
         setup.config.base_ot = base_ot;
         setup.config.output = OutputPolicy::Evaluator;
@@ -224,7 +224,7 @@ fn direct_transfers_take_one_round_trip_on_every_base() {
 
 #[test]
 fn a_changed_base_message_ends_the_session() {
-    for base_ot in BaseOt::ALL {
+    for &base_ot in BaseOt::ALL {
         for ot in [
             OtChoice::Direct,
             OtChoice::Extension(Extension::SoftSpoken2),

@@ -41,7 +41,7 @@ fn both_settings_decide_the_transfers_of_a_run() {
         (direct, direct, true, Some(OtPlan::Direct)),
     ] {
         let mut asked_in_vain = 0;
-        for base_ot in BaseOt::ALL {
+        for &base_ot in BaseOt::ALL {
             for seed in 0..4 {
                 let mut pair = pair(seed, base_ot);
                 if is_warm {
@@ -107,7 +107,7 @@ fn demands_are_met_by_transfers_of_the_run() {
         (OtChoice::Direct, auto, 33, OtPlan::Direct),
         (auto, OtChoice::Direct, 33, OtPlan::Direct),
     ] {
-        for base_ot in BaseOt::ALL {
+        for &base_ot in BaseOt::ALL {
             for seed in 0..4 {
                 let mut pair = pair(seed, base_ot);
                 if seed % 2 == 0 {
