@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt::Debug};
 
+#[cfg(feature = "serde")]
 use serde::Serialize;
 use transpute_transport::{CongestionControl, Registry, Throughput};
 
@@ -94,19 +95,21 @@ pub struct Candidate {
 }
 
 /// A candidate with its rank.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct Ranked {
     /// The transport.
     pub transport: Spec,
     /// The predicted time of the workload over this transport.
-    #[serde(flatten)]
+    #[cfg_attr(feature = "serde", serde(flatten))]
     pub prediction: Prediction,
     /// The score of this transport. A smaller score is better.
     pub score: f64,
 }
 
 /// A ranking of transports, the first of which is chosen, with the reason.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct Choice {
     /// All usable transports, best first; never empty.
     ranking: Vec<Ranked>,

@@ -1,7 +1,8 @@
 //! Errors of the selector.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+#[cfg(feature = "serde")]
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
@@ -59,13 +60,6 @@ pub enum SelectError {
     },
 }
 
-impl SelectError {
-    pub(crate) fn file(path: &Path, source: std::io::Error) -> Self {
-        let path = path.to_owned();
-        Self::File { path, source }
-    }
-}
-
 fn because(reasons: &[String]) -> String {
     match reasons {
         [] => String::new(),
@@ -92,6 +86,7 @@ pub(crate) fn checked(
 }
 
 /// Reads JSON from `origin` and checks it.
+#[cfg(feature = "serde")]
 pub(crate) fn parsed<T: DeserializeOwned>(
     text: &str,
     origin: &str,

@@ -1,10 +1,12 @@
 //! Errors of a model's predictions.
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 /// Errors of predictions.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Deserialize, Serialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct FitErrors {
     /// Number of cells compared.
     pub cells: usize,

@@ -16,6 +16,7 @@
 //! - A model-based control (BBR) or a measured rate keeps the share `(1 - p) / (1 + (p /
 //!   p_half)^2)` of its rate.
 
+#[cfg(feature = "serde")]
 use serde::Serialize;
 
 use transpute_transport::{Profile, Throughput};
@@ -53,8 +54,9 @@ pub(crate) struct Conditions {
 }
 
 /// The component that limits the final rate of a transfer.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Bound {
     /// The rate of the path's bottleneck.
     Path,

@@ -1,5 +1,6 @@
 //! The speed of a typical machine.
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 /// Processor time of each step of the protocol on one core, in seconds.
@@ -7,7 +8,8 @@ use serde::{Deserialize, Serialize};
 /// The figures were measured on a server core with VAES (docs/performance.md). The choice of a
 /// transport hardly depends on them: if the processors are the bottleneck, all transports take
 /// about the same time. Therefore the program does not measure them at run time.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Deserialize, Serialize))]
 pub struct Machine {
     /// Time to garble an AND gate.
     pub garble_and_s: f64,

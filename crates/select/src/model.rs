@@ -1,23 +1,19 @@
 //! The cost model: at most five fitted parameters for each transport, each with a physical meaning.
 
-use std::{collections::BTreeMap, fs, io::Read, path::Path, sync::LazyLock};
+#[cfg(feature = "serde")]
+mod json;
+mod shipped;
 
+use std::{collections::BTreeMap, sync::LazyLock};
+
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 use transpute_transport::{Profile, Throughput};
 
-use crate::{
-    FitErrors, SelectError, Spec,
-    error::{checked, parsed},
-};
+use crate::{FitErrors, Spec};
 
 /// Version of the JSON format of model files.
 const FORMAT: u32 = 2;
-
-/// Maximum length of a model file, in bytes. The built-in one has 5 kB.
-const MAX_FILE_BYTES: u64 = 1 << 20;
-
-/// The JSON of the built-in model.
-const DEFAULT: &str = include_str!("../model/default.json");
 
 /// Standard deviation of the logarithm of the predicted time without a fit: a factor of 1.4. It is
 /// a factor of 2 for a transport that is missing in the model's runs or has no profile.
@@ -25,8 +21,9 @@ const THEORY_SIGMA: f64 = 0.35;
 const UNKNOWN_SIGMA: f64 = 0.7;
 
 /// The cost model: fitted parameters of each transport.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Deserialize, Serialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Model {
     format: u32,
     /// The runs that the model was fitted to.
@@ -36,8 +33,9 @@ pub struct Model {
 }
 
 /// The runs that a model was fitted to.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Deserialize, Serialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct RunSet {
     /// The name of the set, which describes its runs.
     pub name: String,
@@ -50,8 +48,9 @@ pub struct RunSet {
 }
 
 /// The result of a fit for one transport.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Deserialize, Serialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Fitted {
     /// The parameters.
     pub parameters: Parameters,
@@ -64,8 +63,9 @@ pub struct Fitted {
 }
 
 /// The parameters of a transport in the cost model.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Deserialize, Serialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Parameters<T = Estimate> {
     /// Time of the set-up in addition to its round trips, in seconds: cryptography and scheduling
     /// at both ends.
@@ -81,13 +81,14 @@ pub struct Parameters<T = Estimate> {
     pub loss: T,
     /// Number of round trips in which the rate doubles at the start of a connection. `None` if the
     /// set-up measures the rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub doubling_round_trips: Option<T>,
 }
 
 /// A value with its 95 % confidence interval.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Deserialize, Serialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Estimate {
     /// The most likely value.
     pub value: f64,
@@ -181,9 +182,7 @@ impl Model {
     /// Returns the built-in model.
     #[must_use]
     pub fn shipped() -> &'static Self {
-        // A test parses this file, so the fallback to the theory is never used.
-        static SHIPPED: LazyLock<Model> =
-            LazyLock::new(|| Model::from_json(DEFAULT, "").unwrap_or_else(|_| Model::theory()));
+        static SHIPPED: LazyLock<Model> = LazyLock::new(shipped::model);
         &SHIPPED
     }
 
@@ -217,62 +216,5 @@ impl Model {
             };
             Fitted::theory(profile, sigma)
         })
-    }
-
-    /// Parses and checks the JSON that [`to_json`](Self::to_json) returns.
-    ///
-    /// # Errors
-    /// Returns [`SelectError::Content`] if the model is not valid. The error contains `origin`.
-    pub fn from_json(text: &str, origin: &str) -> Result<Self, SelectError> {
-        parsed(text, origin, Self::validate)
-    }
-
-    fn validate(&self) -> Result<(), SelectError> {
-        let [format, expected] = [self.format, FORMAT].map(f64::from);
-        checked(
-            "format",
-            format,
-            (expected, expected),
-            "a model of format 2",
-        )?;
-        for fitted in self.transports.values() {
-            checked("sigma", fitted.sigma, (0.0, 10.0), "0 to 10")?;
-            for (field, Estimate { value, low, high }) in fitted.parameters.named() {
-                let expected = "a value from 1e-12 to 1e3 within its interval";
-                checked(field, value, (1e-12, 1e3), expected)?;
-                checked(field, value, (low, high), expected)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the model as JSON, with its format and the runs it was fitted to.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        // The model has strings, finite numbers, and maps with string keys, which JSON can
-        // represent.
-        let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text + "\n"
-    }
-
-    /// Reads a model from a file.
-    ///
-    /// # Errors
-    /// Returns [`SelectError::File`] if the file cannot be read. Returns [`SelectError::Content`]
-    /// if it is not valid.
-    pub fn load(path: &Path) -> Result<Self, SelectError> {
-        let mut text = String::new();
-        fs::File::open(path)
-            .and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text))
-            .map_err(|error| SelectError::file(path, error))?;
-        Self::from_json(&text, &path.display().to_string())
-    }
-
-    /// Writes the model to a file.
-    ///
-    /// # Errors
-    /// Returns [`SelectError::File`] if the file cannot be written.
-    pub fn save(&self, path: &Path) -> Result<(), SelectError> {
-        fs::write(path, self.to_json()).map_err(|error| SelectError::file(path, error))
     }
 }

@@ -1,14 +1,18 @@
 //! Estimates of the path between two parties.
 
+mod checks;
+#[cfg(feature = "serde")]
 mod fields;
 
 use std::{fmt, time::Duration};
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 use transpute_units::{Bandwidth, KnownDirection, KnownPath};
 
+#[cfg(feature = "serde")]
 use self::fields::Fields;
-use crate::{SelectError, error::parsed};
+use crate::SelectError;
 
 /// Maximum accepted round-trip time.
 pub const MAX_RTT: Duration = Duration::from_secs(120);
@@ -23,8 +27,9 @@ pub const MIN_RATE: Bandwidth = Bandwidth::from_bits_per_second(1e2);
 /// typical value with a wide uncertainty.
 ///
 /// *Up* is the direction from the connector to the listener.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(try_from = "Fields", into = "Fields")]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Deserialize, Serialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "Fields", into = "Fields"))]
 pub struct PathEstimate {
     /// The minimum round-trip time.
     pub rtt: Duration,
@@ -56,8 +61,9 @@ pub struct DirectionEstimate {
 }
 
 /// Whether UDP packets pass between the two parties.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Deserialize, Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum UdpStatus {
     /// Packets arrived in both directions.
     Passes,
@@ -69,8 +75,9 @@ pub enum UdpStatus {
 }
 
 /// The limits and settings of the kernel's TCP.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Deserialize, Serialize))]
+#[cfg_attr(feature = "serde", serde(default))]
 pub struct Kernel {
     /// Maximum send buffer in bytes: the third value of `net.ipv4.tcp_wmem`.
     pub send_ceiling: Option<f64>,
@@ -83,8 +90,9 @@ pub struct Kernel {
 }
 
 /// The origin of an estimate.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Deserialize, Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum Source {
     /// A probe measured the path.
     Measured,
@@ -101,21 +109,12 @@ impl PathEstimate {
     /// # Errors
     /// Returns [`SelectError::Number`] unless it is between 0 and 120 seconds.
     pub fn of_rtt(seconds: f64) -> Result<Self, SelectError> {
-        fields::check_times(seconds, None)?;
+        checks::check_times(seconds, None)?;
         Ok(Self {
             // `from_secs_f64` does not panic, because the range was checked.
             rtt: Duration::from_secs_f64(seconds),
             ..Self::default()
         })
-    }
-
-    /// Parses and checks the JSON that this type serializes to.
-    ///
-    /// # Errors
-    /// Returns [`SelectError::Content`] if the estimate is not valid. The error contains `origin`.
-    pub fn from_json(text: &str, origin: &str) -> Result<Self, SelectError> {
-        let fields = parsed(text, origin, Fields::validate)?;
-        Ok(fields.into_estimate())
     }
 
     /// Checks that every number is in its range. The fields are public, so they may come from a
@@ -126,13 +125,13 @@ impl PathEstimate {
     /// Returns [`SelectError::Number`], which names the field.
     pub fn validate(&self) -> Result<(), SelectError> {
         let jitter = self.jitter.map(|jitter| jitter.as_secs_f64());
-        fields::check_times(self.rtt.as_secs_f64(), jitter)?;
+        checks::check_times(self.rtt.as_secs_f64(), jitter)?;
         for direction in [&self.up, &self.down] {
             let KnownDirection {
                 rate, queue_bytes, ..
             } = direction.known;
             let rate = rate.map(|rate| (rate.bits_per_second(), direction.rate_error));
-            fields::check_direction(rate, queue_bytes.map(|bytes| bytes as f64))?;
+            checks::check_direction(rate, queue_bytes.map(|bytes| bytes as f64))?;
         }
         self.kernel.validate()
     }
@@ -183,7 +182,7 @@ impl Kernel {
             ("kernel.send_ceiling", self.send_ceiling),
             ("kernel.receive_ceiling", self.receive_ceiling),
         ] {
-            fields::check(field, value, (1.0, 1e15), "1 to 1e15 bytes")?;
+            checks::check(field, value, (1.0, 1e15), "1 to 1e15 bytes")?;
         }
         Ok(())
     }
@@ -311,6 +310,7 @@ mod tests {
         );
     }
 
+    #[cfg(feature = "serde")]
     #[test]
     fn json_comes_back_and_little_is_enough() {
         let path = lossy();
@@ -330,6 +330,7 @@ mod tests {
         assert_eq!(least, PathEstimate::of_rtt(0.1).unwrap());
     }
 
+    #[cfg(feature = "serde")]
     #[test]
     fn what_is_no_path_is_refused_and_named() {
         for (text, part) in [

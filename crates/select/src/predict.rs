@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "serde")]
 use serde::Serialize;
 use transpute_transport::Profile;
 use transpute_units::{Bandwidth, Loss, PathClass};
@@ -46,7 +47,8 @@ const PRIOR_LOST: f64 = 0.02;
 const PRIOR_SENT: f64 = 100.0;
 
 /// A predicted time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct Prediction {
     /// Time from the first packet of the set-up to the output, in seconds.
     pub seconds: f64,
@@ -60,7 +62,8 @@ pub struct Prediction {
 }
 
 /// The parts of a predicted time, in seconds. Their sum is the predicted time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct TimeParts {
     /// Time until the link is established.
     pub setup_s: f64,

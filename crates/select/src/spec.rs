@@ -8,6 +8,7 @@ use std::{
     sync::LazyLock,
 };
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 use transpute_transport::{
     Profile, Registry, Throughput,
@@ -25,8 +26,9 @@ const MAX_LEN: usize = 100;
 ///
 /// A [parsed](str::parse) text gets the profile of the built-in transport with that name. Use
 /// [`in_registry`](Self::in_registry) for other transports. Comparisons ignore the profile.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(Deserialize, Serialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
 pub struct Spec {
     text: String,
     profile: Option<Profile>,

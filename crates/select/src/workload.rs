@@ -1,5 +1,6 @@
 //! The workload of a computation: its bytes, flights and processor time.
 
+#[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
 
 use crate::{DirectionEstimate, PathEstimate, SelectError, error::checked};
@@ -8,8 +9,9 @@ use crate::{DirectionEstimate, PathEstimate, SelectError, error::checked};
 const MAX_BYTES: f64 = 1e18;
 
 /// One end of a connection.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Deserialize, Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum End {
     /// The end that connects.
     Connector,
@@ -22,7 +24,8 @@ pub enum End {
 ///
 /// The time starts when the connector's link is established. The listener's link is established
 /// half a round trip later, so the listener can send only from then on.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(Deserialize, Serialize))]
 pub struct Workload {
     /// The garbler's end.
     pub garbler: End,
@@ -233,6 +236,12 @@ mod tests {
         wrong[3].flights = 0;
         wrong[4].garbler_bytes = u64::MAX;
         assert!(wrong.iter().all(|work| work.validate().is_err()));
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn json_comes_back() {
+        let good = Workload::transfer(End::Listener, 1000);
         let text = serde_json::to_string(&good).unwrap();
         assert_eq!(serde_json::from_str::<Workload>(&text).unwrap(), good);
         assert!(serde_json::from_str::<Workload>(&text.replace("1000", "-1")).is_err());

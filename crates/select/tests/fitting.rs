@@ -1,4 +1,5 @@
 //! Tests of fits to runs, and of model files.
+#![cfg(feature = "serde")]
 
 mod paths;
 

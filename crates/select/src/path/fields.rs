@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use transpute_units::{Bandwidth, KnownDirection, Loss};
 
 use super::{
-    DirectionEstimate, Kernel, MAX_RATE, MAX_RTT, MIN_RATE, PathEstimate, SelectError, Source,
-    UdpStatus,
+    DirectionEstimate, Kernel, MAX_RTT, PathEstimate, SelectError, Source, UdpStatus,
+    checks::{check_direction, check_times},
 };
-use crate::error::checked;
+use crate::error::{checked, parsed};
 
 /// The fields of a [`PathEstimate`].
 #[derive(Deserialize, Serialize)]
@@ -59,7 +59,7 @@ struct Packets {
 }
 
 impl Fields {
-    pub(super) fn validate(&self) -> Result<(), SelectError> {
+    fn validate(&self) -> Result<(), SelectError> {
         check_times(self.rtt.min_s, self.rtt.jitter_s)?;
         for direction in [&self.up, &self.down] {
             let rate = direction.rate.as_ref();
@@ -74,7 +74,7 @@ impl Fields {
     }
 
     /// Converts fields that were checked to an estimate.
-    pub(super) fn into_estimate(self) -> PathEstimate {
+    fn into_estimate(self) -> PathEstimate {
         let time = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(MAX_RTT);
         PathEstimate {
             rtt: time(self.rtt.min_s),
@@ -86,6 +86,17 @@ impl Fields {
             kernel: self.kernel,
             source: self.source,
         }
+    }
+}
+
+impl PathEstimate {
+    /// Parses and checks the JSON that this type serializes to.
+    ///
+    /// # Errors
+    /// Returns [`SelectError::Content`] if the estimate is not valid. The error contains `origin`.
+    pub fn from_json(text: &str, origin: &str) -> Result<Self, SelectError> {
+        let fields = parsed(text, origin, Fields::validate)?;
+        Ok(fields.into_estimate())
     }
 }
 
@@ -150,37 +161,5 @@ impl From<DirectionEstimate> for Direction {
             }),
             queue_bytes: queue_bytes.map(|bytes| bytes as f64),
         }
-    }
-}
-
-/// Checks round-trip time and jitter, in seconds.
-pub(super) fn check_times(rtt_s: f64, jitter_s: Option<f64>) -> Result<(), SelectError> {
-    let (range, expected) = ((0.0, MAX_RTT.as_secs_f64()), "0 to 120 seconds");
-    check("rtt.min_s", Some(rtt_s), range, expected)?;
-    check("rtt.jitter_s", jitter_s, range, expected)
-}
-
-/// Checks rate, in bits per second, with its relative error, and queue.
-pub(super) fn check_direction(
-    rate: Option<(f64, f64)>,
-    queue_bytes: Option<f64>,
-) -> Result<(), SelectError> {
-    let (rate, error) = rate.unzip();
-    let range = (MIN_RATE.bits_per_second(), MAX_RATE.bits_per_second());
-    check("rate.bits_per_second", rate, range, "100 to 1e13 bit/s")?;
-    check("rate.relative_error", error, (0.0, 10.0), "0 to 10")?;
-    check("queue_bytes", queue_bytes, (0.0, 1e15), "0 to 1e15 bytes")
-}
-
-/// Checks a number if it is present.
-pub(super) fn check(
-    field: &'static str,
-    value: Option<f64>,
-    range: (f64, f64),
-    expected: &'static str,
-) -> Result<(), SelectError> {
-    match value {
-        Some(value) => checked(field, value, range, expected),
-        None => Ok(()),
     }
 }

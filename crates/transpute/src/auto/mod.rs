@@ -7,6 +7,7 @@ mod policy;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+#[cfg(feature = "serde")]
 use serde::Serialize;
 use transpute_select::{
     Candidate, Choice, Chooser, End, Kernel, PathEstimate, Rule, SelectError, Spec, Workload,
@@ -55,7 +56,8 @@ pub struct Auto {
 }
 
 /// The choice of a transport.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct Selection {
     /// The measured path.
     pub path: PathEstimate,
@@ -87,15 +89,16 @@ impl Selection {
 }
 
 /// The result of [`Auto::probe`]: a measured path, and the transports that can be used on it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct Probed {
     /// The measured path.
     pub path: PathEstimate,
     /// All candidates. Each that cannot be used has a reason.
-    #[serde(skip)]
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub candidates: Vec<Candidate>,
     /// Duration of the measurement.
-    #[serde(skip)]
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub took: Duration,
 }
 
