@@ -1,10 +1,10 @@
 //! The plaintext handshake, and the detection of plaintext, TLS and other protocols by their first
 //! bytes.
 //!
-//! Both sides of a plaintext link send [`PREAMBLE`] immediately. The listening side reads the
-//! peer's preamble before it returns a link. The connecting side returns the link without waiting,
-//! and checks the preamble at its first read, so plaintext costs no round trip. A connector that
-//! never reads checks it at shutdown.
+//! Both sides of a plaintext link send a preamble immediately: [`PREAMBLE`] and the names of their
+//! transports. The listening side reads the peer's preamble before it returns a link. A connecting
+//! side with one transport returns the link without waiting, and checks the preamble at its first
+//! read, so plaintext costs no round trip. A connector that never reads checks it at shutdown.
 
 use std::{
     io,
@@ -15,15 +15,19 @@ use std::{
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     time::Sleep,
 };
 
+use self::message::Received;
+pub(crate) use self::message::{End, Supported, read};
 use crate::{HandshakeError, StreamError, TransportError};
 
+mod message;
+
 /// The first bytes that each side sends on a plaintext link: protocol name, version and security
-/// mode.
-pub(crate) const PREAMBLE: [u8; 22] = *b"transpute/1 plaintext\n";
+/// mode. The names of the transports follow.
+pub(crate) const PREAMBLE: [u8; 22] = *b"transpute/1 plaintext ";
 
 /// The protocol that the first bytes of a peer indicate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -83,45 +87,22 @@ pub(crate) fn unknown(first: &[u8]) -> TransportError {
     })
 }
 
-/// Reads the peer's preamble and nothing after it.
-pub(crate) async fn read(reader: &mut (impl AsyncRead + Unpin)) -> Result<(), TransportError> {
-    let mut got = [0; PREAMBLE.len()];
-    let mut length = 0;
-    while length < got.len() {
-        let read = reader
-            .read(&mut got[length..])
-            .await
-            .map_err(TransportError::from_io)?;
-        if read == 0 {
-            return Err(TransportError::Handshake(
-                HandshakeError::ClosedDuringHandshake,
-            ));
-        }
-        length += read;
-        // Compare after every read, so that a peer that sends a shorter wrong text is rejected at
-        // once.
-        if got[..length] != PREAMBLE[..length] {
-            return Err(not_plaintext(&got[..length]));
-        }
-    }
-    Ok(())
-}
-
 /// Makes the halves of a connection whose peer must send its preamble within `after` from now. A
 /// timeout error contains `address`.
 pub(crate) fn checked<R, W>(
     reader: R,
     writer: W,
+    ours: End,
     after: Duration,
     address: String,
 ) -> (CheckedReader<R>, CheckedWriter<W, R>) {
-    let state = State::Waiting {
-        got: [0; PREAMBLE.len()],
-        length: 0,
+    let waiting = Waiting {
+        received: Received::new(),
+        ours,
         deadline: Box::pin(tokio::time::sleep(after)),
         limit: Limit { after, address },
     };
-    halves(reader, writer, state)
+    halves(reader, writer, State::Waiting(Box::new(waiting)))
 }
 
 /// Makes the halves of a connection whose preamble was read and checked before.
@@ -164,14 +145,16 @@ struct Incoming<R> {
 }
 
 enum State {
-    Waiting {
-        got: [u8; PREAMBLE.len()],
-        length: usize,
-        deadline: Pin<Box<Sleep>>,
-        limit: Limit,
-    },
+    Waiting(Box<Waiting>),
     Checked,
     Failed,
+}
+
+struct Waiting {
+    received: Received,
+    ours: End,
+    deadline: Pin<Box<Sleep>>,
+    limit: Limit,
 }
 
 struct Limit {
@@ -216,7 +199,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         match self.state {
             State::Checked => return Poll::Ready(Ok(())),
             State::Failed => return Poll::Ready(Err(TransportError::Stream(StreamError::Closed))),
-            State::Waiting { .. } => {}
+            State::Waiting(_) => {}
         }
         self.wakers.put(half, cx.waker());
         let waker = Waker::from(Arc::clone(&self.wakers));
@@ -232,17 +215,17 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
     }
 
     fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
-        let State::Waiting {
-            got,
-            length,
-            deadline,
-            limit,
-        } = &mut self.state
-        else {
+        let State::Waiting(waiting) = &mut self.state else {
             return Poll::Ready(Ok(()));
         };
-        while *length < got.len() {
-            let mut buf = ReadBuf::new(&mut got[*length..]);
+        let Waiting {
+            received,
+            ours,
+            deadline,
+            limit,
+        } = &mut **waiting;
+        while !received.missing().is_empty() {
+            let mut buf = ReadBuf::new(received.missing());
             match Pin::new(&mut self.inner).poll_read(cx, &mut buf) {
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(TransportError::from_io(error))),
@@ -256,17 +239,9 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
                 }
             }
             let read = buf.filled().len();
-            if read == 0 {
-                return Poll::Ready(Err(TransportError::Handshake(
-                    HandshakeError::ClosedDuringHandshake,
-                )));
-            }
-            *length += read;
-            if got[..*length] != PREAMBLE[..*length] {
-                return Poll::Ready(Err(not_plaintext(&got[..*length])));
-            }
+            received.add(read)?;
         }
-        Poll::Ready(Ok(()))
+        Poll::Ready(received.agree(ours).map(drop))
     }
 }
 
@@ -317,13 +292,21 @@ impl<W: AsyncWrite + Unpin, R: AsyncRead + Unpin> AsyncWrite for CheckedWriter<W
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncWriteExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
 
+    fn tcp() -> Supported {
+        Supported::new(&["tcp"], "tcp")
+    }
+
     /// Returns the halves of a connection to a peer that has 5 s to send its preamble.
     fn waiting<R, W>(reader: R, writer: W) -> (CheckedReader<R>, CheckedWriter<W, R>) {
-        checked(reader, writer, Duration::from_secs(5), "here".into())
+        let ours = End {
+            supported: tcp(),
+            listens: false,
+        };
+        checked(reader, writer, ours, Duration::from_secs(5), "here".into())
     }
 
     #[test]
@@ -349,7 +332,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_byte_comes_after_the_check() {
-        let stream = [&PREAMBLE[..], b"payload"].concat();
+        let stream = [&tcp().encode()[..], b"payload"].concat();
         // Send pieces of every size, so that the preamble is split at every position.
         for size in 1..stream.len() {
             let (mut tx, rx) = tokio::io::duplex(size);
@@ -410,7 +393,7 @@ mod tests {
         peer.read_to_end(&mut got).await.unwrap();
         assert_eq!(got, b"all");
         assert!(!shutdown.is_finished());
-        peer.write_all(&PREAMBLE).await.unwrap();
+        peer.write_all(&tcp().encode()).await.unwrap();
         shutdown.await.unwrap().unwrap();
     }
 
@@ -432,7 +415,7 @@ mod tests {
                 (tokio::spawn(read), shutdown)
             };
             tokio::task::yield_now().await;
-            peer.write_all(&[&PREAMBLE[..], b"!"].concat())
+            peer.write_all(&[&tcp().encode()[..], b"!"].concat())
                 .await
                 .unwrap();
             assert_eq!(read.await.unwrap().unwrap(), b'!');

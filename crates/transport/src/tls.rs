@@ -144,6 +144,18 @@ pub(crate) struct Established {
     pub(crate) message: Option<Vec<u8>>,
 }
 
+impl Established {
+    /// Returns the result of a plaintext handshake.
+    pub(crate) fn plaintext(transport: String, message: Option<Vec<u8>>) -> Self {
+        Self {
+            peer: None,
+            cipher: None,
+            transport,
+            message,
+        }
+    }
+}
+
 /// Checks the ALPN name and the certificate of a completed handshake, and returns the negotiated
 /// parameters. `unnamed` is the transport of an ALPN name that contains no transport.
 pub(crate) fn established(

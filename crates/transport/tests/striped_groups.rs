@@ -27,7 +27,7 @@ use transpute_transport::{
 
 use self::meeting::{beside, identity, link_at, pinned, unpinned};
 
-const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
+const PREAMBLE: &[u8] = b"transpute/1 plaintext \x17tcp-striped tcp-striped";
 
 /// Time limit of a test that would hang. Nothing here waits as long.
 const LONG: Duration = Duration::from_secs(60);
@@ -191,7 +191,10 @@ async fn stripes_that_do_not_fit_are_dropped_and_cost_the_link_nothing() {
     let mut listener = transport.listen("127.0.0.1:0", &security).await.unwrap();
     let address = listener.local_address();
     // Early stripes are checked when the first one arrives.
-    let wrong = [join(1, 1, 3), [&join(1, 1, 2)[..62], &[1; 32]].concat()];
+    let wrong = [
+        join(1, 1, 3),
+        [&join(1, 1, 2)[..PREAMBLE.len() + 26], &[1; 32]].concat(),
+    ];
     let mut early = Vec::new();
     for wrong in &wrong {
         let stranger = say(&address, wrong).await;
@@ -210,7 +213,7 @@ async fn stripes_that_do_not_fit_are_dropped_and_cost_the_link_nothing() {
         join(1, 2, 2),
         join(1, 0, 0),
         join(1, 0, 33),
-        [&join(1, 1, 2)[..62], &[1; 32]].concat(),
+        [&join(1, 1, 2)[..PREAMBLE.len() + 26], &[1; 32]].concat(),
         [PREAMBLE, b"GET / HTTP/1.1\r\n\r\n", &[0; 60]].concat(),
     ] {
         is_hung_up_on(say(&address, &wrong).await).await;

@@ -217,11 +217,11 @@ async fn linux_reports_the_path() {
             .is_some_and(|rtt| rtt < Duration::from_secs(5))
     );
     assert!(live.path.min_rtt.is_some() && live.path.delivery_rate.is_some());
-    // The preamble of 22 bytes is the whole overhead in plaintext.
+    // The preamble of 30 bytes is the whole overhead in plaintext.
     let retransmitted = live.path.wire_bytes_retransmitted.unwrap();
     assert_eq!(
         live.path.wire_bytes_sent.unwrap() - retransmitted,
-        (1 << 20) + 22
+        (1 << 20) + 30
     );
     // The last statistics remain readable after the link is dropped.
     drop((reader, writer, _reader, _writer));

@@ -23,7 +23,7 @@ async fn strangers_do_not_end_a_plaintext_listener() {
         .unwrap();
     let address = listening.local_address();
     let garbler = tokio::spawn(listening.run(number(40_000)));
-    let preamble = b"transpute/1 plaintext\n";
+    let preamble = b"transpute/1 plaintext \x09auto auto";
     let strangers: Vec<TcpStream> = [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
         preamble,

@@ -204,7 +204,9 @@ fn transfers_at_once_are_served_and_marked() {
     let server = Server::start("tcp", "plaintext", &[]);
     // A silent client does not delay the others.
     let mut silent = TcpStream::connect(&server.address).unwrap();
-    silent.write_all(b"transpute/1 plaintext\n").unwrap();
+    silent
+        .write_all(b"transpute/1 plaintext \x07tcp tcp")
+        .unwrap();
     let clients: Vec<_> = (0..4)
         .map(|_| server.client(&server.address, &["--bytes", "3000000"]))
         .collect();
@@ -286,10 +288,10 @@ fn garbage_does_not_disturb_the_server() {
     let server = Server::start("tcp", "plaintext", &[]);
     for garbage in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
-        b"transpute/1 plaintext\n",
-        b"transpute/1 plaintext\n\xff\xff\xff\xff",
-        b"transpute/1 plaintext\n\x04\0\0\0null",
-        b"transpute/1 plaintext\n\x02\0\0\0{}",
+        b"transpute/1 plaintext \x07tcp tcp",
+        b"transpute/1 plaintext \x07tcp tcp\xff\xff\xff\xff",
+        b"transpute/1 plaintext \x07tcp tcp\x04\0\0\0null",
+        b"transpute/1 plaintext \x07tcp tcp\x02\0\0\0{}",
     ] {
         let mut stream = TcpStream::connect(&server.address).unwrap();
         stream.write_all(garbage).unwrap();
@@ -306,7 +308,12 @@ fn garbage_does_not_disturb_the_server() {
     ] {
         let mut stream = TcpStream::connect(&server.address).unwrap();
         let length = u32::try_from(request.len()).unwrap().to_le_bytes();
-        let message = [b"transpute/1 plaintext\n", &length[..], request.as_bytes()].concat();
+        let message = [
+            b"transpute/1 plaintext \x07tcp tcp",
+            &length[..],
+            request.as_bytes(),
+        ]
+        .concat();
         stream.write_all(&message).unwrap();
         let mut answer = Vec::new();
         stream.shutdown(std::net::Shutdown::Write).unwrap();

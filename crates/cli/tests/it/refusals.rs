@@ -164,6 +164,40 @@ fn a_transport_named_on_one_side_is_used_or_both_say_why_not() {
     listening.finish().expect(0);
 }
 
+#[test]
+fn a_transport_named_on_one_side_is_used_in_plaintext_too() {
+    let parties = || {
+        [
+            Party::plaintext("garbler", "aes128").input(0, KEY),
+            Party::plaintext("evaluator", "aes128").input(1, PLAINTEXT),
+        ]
+    };
+    for transport in ["tcp", "tcp-striped", "rudp"] {
+        for naming in 0..2 {
+            let mut parties = parties();
+            parties[naming] = parties[naming].clone().and(["--transport", transport]);
+            let [listening, connecting] = parties;
+            let [garbler, evaluator] = meet(listening, connecting).map(|party| party.expect(0));
+            assert_eq!(evaluator.outputs(), [CIPHERTEXT]);
+            for party in [garbler, evaluator] {
+                assert_eq!(party.json()["transport"], transport);
+            }
+        }
+    }
+    // Both sides name a transport, and not the same.
+    let [garbler, evaluator] = parties();
+    let (mut listening, address) = garbler.and(["--transport", "tcp"]).listen();
+    let striped = evaluator.clone().and(["--transport", "tcp-striped"]);
+    striped.connect(&address).finish().fails(
+        5,
+        "this side uses the transport tcp-striped and the peer tcp: give the same --transport",
+    );
+    let told = "this side uses the transport tcp and the peer tcp-striped";
+    while !listening.line("").contains(told) {}
+    evaluator.connect(&address).finish().expect(0);
+    listening.finish().expect(0);
+}
+
 /// A side without --repeat runs once. The other side names the flag.
 #[test]
 fn a_repetition_given_on_one_side_names_the_flag() {

@@ -99,11 +99,9 @@ impl Outcome {
     /// Returns the results of the handshake. `None` until it is complete.
     pub(super) fn established(&self) -> Option<Established> {
         let progress = self.lock();
-        let agreed = progress.agreed.get().map(|agreed| Established {
-            peer: None,
-            cipher: None,
-            transport: agreed.protocol.clone(),
-            message: (!agreed.message.is_empty()).then(|| agreed.message.clone()),
+        let agreed = progress.agreed.get().map(|agreed| {
+            let message = (!agreed.message.is_empty()).then(|| agreed.message.clone());
+            Established::plaintext(agreed.protocol.clone(), message)
         });
         progress.established.clone().or(agreed)
     }

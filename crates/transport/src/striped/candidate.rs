@@ -88,7 +88,7 @@ async fn stripe(first: TcpConnection, pick: &Pick) -> Result<Link, TransportErro
         channel.socket().set_congestion_control(name)?;
     }
     let count = picked.connections.unwrap_or(StripedOptions::CONNECTIONS);
-    let is_named = channel.transport().is_some_and(|named| named != NAME);
+    let is_named = channel.transport() != NAME;
     if !is_named {
         let control = control.map_or(String::new(), |name| format!(",cc={name}"));
         let choice = format!("{}:n={count}{control}", TcpStriped::NAME);
@@ -111,9 +111,8 @@ async fn stripe(first: TcpConnection, pick: &Pick) -> Result<Link, TransportErro
 
 /// Opens a further connection of a link. In plaintext the listener sends its offer on it.
 async fn open_further(route: Route, connector: Connector) -> Result<Channel, TransportError> {
-    let is_plaintext = !connector.encrypts();
     let mut channel = open(route, connector).await?;
-    if is_plaintext {
+    if candidate::sends_offer(&channel) {
         candidate::read_offer(&mut channel).await?;
     }
     Ok(channel)
@@ -139,7 +138,7 @@ struct Handler {
 impl Handler {
     async fn handle(&self, mut channel: Channel) -> Result<Option<AcceptResult>, TransportError> {
         if !candidate::is_choosing(&channel) {
-            if channel.transport() == Some(Tcp::NAME) {
+            if channel.transport() == Tcp::NAME {
                 return candidate::accepted(channel, Pick::from(Tcp::NAME))
                     .map(|it| Some(Some(it)));
             }

@@ -98,9 +98,9 @@ impl TcpConnection {
         // is reported before the TLS set-up below, which takes processor time.
         let connector = Connector::new(&to.security, &to.transports, NAME)?;
         let mut channel = connector.authenticate(socket, context).await?;
-        let offer = match channel.transport() {
-            Some(transport) => candidate::offer(transport, channel.message()).await?,
-            None => read_offer(&mut channel).await?,
+        let offer = match sends_offer(&channel) {
+            true => read_offer(&mut channel).await?,
+            false => candidate::offer(channel.transport(), channel.message()).await?,
         };
         let mut path = channel.socket().probe().sample();
         // If the kernel reports no round-trip time, use the time to open the connection as an upper
@@ -114,6 +114,12 @@ impl TcpConnection {
         };
         Ok((connection, path, offer))
     }
+}
+
+/// Returns whether a listener sends its offer as the first message on a connection. It does so in
+/// plaintext. With TLS, the certificate contains the offer.
+pub(crate) fn sends_offer(channel: &Channel) -> bool {
+    !channel.is_encrypted() && is_choosing(channel)
 }
 
 /// Reads the offer, which a listener sends as the first message in plaintext mode.
@@ -130,7 +136,7 @@ impl Connection for TcpConnection {
         if let Some(name) = control {
             self.channel.socket().set_congestion_control(name)?;
         }
-        let agreed = self.channel.transport().unwrap_or(NAME).to_owned();
+        let agreed = self.channel.transport().to_owned();
         let connection = Established::new(self.channel.into_bare(), Tcp::NAME, &agreed);
         let name = Tcp::NAME;
         let choice = control.map_or(name.into(), |control| format!("{name}:cc={control}"));
@@ -194,18 +200,17 @@ where
 
 /// Returns whether the peer uses `auto` and will send a choice.
 pub(crate) fn is_choosing(channel: &Channel) -> bool {
-    channel.transport().is_none_or(|name| name == NAME)
+    channel.transport() == NAME
 }
 
-/// Reads the connector's first message. In plaintext, sends the offer before. With TLS, the
-/// certificate has contained the offer already.
+/// Reads the connector's first message. In plaintext, sends the offer before.
 pub(crate) async fn hear(
     channel: &mut Channel,
     offer: &Offer,
     allows: impl Fn(&Pick) -> bool,
     join: Option<JoinFormat>,
 ) -> Result<Option<Message>, TransportError> {
-    if !channel.is_encrypted() {
+    if sends_offer(channel) {
         let sent = channel.write_all(&offer.encode()).await;
         sent.map_err(TransportError::from_io)?;
     }

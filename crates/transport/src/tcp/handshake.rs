@@ -20,7 +20,7 @@ use crate::{
     Link, LinkInfo, LinkTimings, PathProbe, Security, TransportError, handshakes,
     link::{LinkHalves, LinkReader, LinkWriter},
     mismatch,
-    preamble::{self, CheckedReader, CheckedWriter, PREAMBLE},
+    preamble::{self, CheckedReader, CheckedWriter, End, Supported},
     tls::{self, Established, NO_COMMON_TRANSPORT, Pinning},
 };
 
@@ -65,6 +65,9 @@ impl Carrier for Socket {
     }
 }
 
+/// The message that a side waits for in plaintext, for timeout errors.
+const WAITING: &str = "the peer's plaintext preamble";
+
 /// The connecting side of handshakes.
 pub(crate) type Connector = Side<TlsConnector>;
 
@@ -75,7 +78,7 @@ pub(crate) type Acceptor = Side<TlsAcceptor>;
 #[derive(Clone)]
 pub(crate) enum Side<T> {
     Tls(T, Names),
-    Plaintext,
+    Plaintext(End),
 }
 
 /// The properties of a side that are needed to check the result of a TLS handshake.
@@ -90,8 +93,7 @@ pub(crate) struct Names {
 pub(crate) struct Channel<S: Carrier = Socket> {
     stream: Stream<S>,
     socket: S,
-    /// The result of the TLS handshake; `None` in plaintext.
-    established: Option<Established>,
+    established: Established,
     context: Context<S::Address>,
     handshake: Duration,
 }
@@ -111,9 +113,15 @@ fn buffered<S: Carrier>(socket: &S) -> Buffered<S> {
 }
 
 impl<T> Side<T> {
-    /// Makes a side. `tls` is its TLS implementation, or `None` in plaintext. `ours` is the
-    /// description of its transports in error messages.
-    fn with(tls: Option<T>, security: &Security, ours: impl Into<String>) -> Self {
+    /// Makes a side. `tls` is its TLS implementation, or `None` in plaintext. `names` are its
+    /// transports, and `ours` is their description in error messages.
+    fn with(
+        tls: Option<T>,
+        security: &Security,
+        names: &[&str],
+        ours: impl Into<String>,
+        listens: bool,
+    ) -> Self {
         match tls {
             Some(tls) => Self::Tls(
                 tls,
@@ -122,27 +130,25 @@ impl<T> Side<T> {
                     ours: ours.into(),
                 },
             ),
-            None => Self::Plaintext,
+            None => Self::Plaintext(End {
+                supported: Supported::new(names, ours),
+                listens,
+            }),
         }
     }
 }
 
 impl Connector {
-    /// Returns whether connections are encrypted.
-    pub(crate) fn encrypts(&self) -> bool {
-        matches!(self, Self::Tls(..))
-    }
-
-    /// Makes this side. `transports` are the ALPN names that it supports on its connections, best
-    /// first. `ours` is their description in error messages, such as `tcp` or `auto (tcp, quic)`.
+    /// Makes this side. `transports` are the names that it supports on its connections, best first. `ours` is their description in error messages, such as `tcp` or `auto (tcp, quic)`.
     pub(crate) fn new(
         security: &Security,
         transports: &[&str],
         ours: impl Into<String>,
     ) -> Result<Self, TransportError> {
-        let transports = [transports, &[NO_COMMON_TRANSPORT]].concat();
-        let config = tls::client_config(security, &transports, super::Tcp::NAME)?;
-        Ok(Self::with(config.map(TlsConnector::from), security, ours))
+        let names = [transports, &[NO_COMMON_TRANSPORT]].concat();
+        let config = tls::client_config(security, &names, super::Tcp::NAME)?;
+        let tls = config.map(TlsConnector::from);
+        Ok(Self::with(tls, security, transports, ours, false))
     }
 
     pub(crate) async fn authenticate<S: Carrier>(
@@ -156,18 +162,36 @@ impl Connector {
                 let handshake = connector.connect(tls::server_name(), buffered(&socket));
                 names.establish(handshake, &socket, &context).await?
             }
-            Self::Plaintext => {
+            Self::Plaintext(ours) => {
                 context
-                    .limit("the preamble to be sent", socket.write_all(&PREAMBLE))
+                    .limit(
+                        "the preamble to be sent",
+                        socket.write_all(&ours.supported.encode()),
+                    )
                     .await?
                     .map_err(TransportError::from_io)?;
-                let (reader, writer) = preamble::checked(
-                    socket.clone(),
-                    socket.clone(),
-                    context.timeout,
-                    context.peer.to_string(),
-                );
-                (Stream::Plaintext(reader, writer), None)
+                let (halves, agreed) = match ours.supported.only() {
+                    Some(name) => {
+                        let halves = preamble::checked(
+                            socket.clone(),
+                            socket.clone(),
+                            ours.clone(),
+                            context.timeout,
+                            context.peer.to_string(),
+                        );
+                        (halves, name.to_owned())
+                    }
+                    None => {
+                        let agreed = context
+                            .limit(WAITING, preamble::read(&mut socket, ours))
+                            .await??;
+                        (preamble::unchecked(socket.clone(), socket.clone()), agreed)
+                    }
+                };
+                (
+                    Stream::Plaintext(halves.0, halves.1),
+                    Established::plaintext(agreed, None),
+                )
             }
         };
         Ok(Channel::new(stream, socket, established, context, started))
@@ -175,16 +199,16 @@ impl Connector {
 }
 
 impl Acceptor {
-    /// Makes this side. `transports` are the ALPN names that it supports on its connections, best
-    /// first. `ours` is their description in error messages, such as `tcp` or `auto (tcp, quic)`.
+    /// Makes this side. `transports` are the names that it supports on its connections, best first. `ours` is their description in error messages, such as `tcp` or `auto (tcp, quic)`.
     pub(crate) fn new(
         security: &Security,
         transports: &[&str],
         ours: impl Into<String>,
     ) -> Result<Self, TransportError> {
-        let transports = [transports, &[NO_COMMON_TRANSPORT]].concat();
-        let config = tls::server_config(security, &transports, super::Tcp::NAME)?;
-        Ok(Self::with(config.map(TlsAcceptor::from), security, ours))
+        let names = [transports, &[NO_COMMON_TRANSPORT]].concat();
+        let config = tls::server_config(security, &names, super::Tcp::NAME)?;
+        let tls = config.map(TlsAcceptor::from);
+        Ok(Self::with(tls, security, transports, ours, true))
     }
 
     /// Authenticates a connecting peer. If the handshake fails, closes the socket slowly enough
@@ -212,19 +236,20 @@ impl Acceptor {
                 let handshake = acceptor.accept(buffered(&socket));
                 names.establish(handshake, &socket, &context).await?
             }
-            Self::Plaintext => {
+            Self::Plaintext(ours) => {
                 let exchange = async {
                     socket
-                        .write_all(&PREAMBLE)
+                        .write_all(&ours.supported.encode())
                         .await
                         .map_err(TransportError::from_io)?;
-                    preamble::read(&mut socket).await
+                    preamble::read(&mut socket, ours).await
                 };
-                context
-                    .limit("the peer's plaintext preamble", exchange)
-                    .await??;
+                let agreed = context.limit(WAITING, exchange).await??;
                 let (reader, writer) = preamble::unchecked(socket.clone(), socket.clone());
-                (Stream::Plaintext(reader, writer), None)
+                (
+                    Stream::Plaintext(reader, writer),
+                    Established::plaintext(agreed, None),
+                )
             }
         };
         Ok(Channel::new(stream, socket, established, context, started))
@@ -239,7 +264,7 @@ impl Names {
         handshake: impl Future<Output = io::Result<impl Into<TlsStream<Buffered<S>>>>>,
         socket: &S,
         context: &Context<S::Address>,
-    ) -> Result<(Stream<S>, Option<Established>), TransportError> {
+    ) -> Result<(Stream<S>, Established), TransportError> {
         let handshaken = context.limit("the TLS handshake", handshake).await?;
         let mut stream = handshaken.map_err(|error| socket.explain(error))?.into();
         let established = tls::established(stream.get_ref().1, self.pinning, super::Tcp::NAME)?;
@@ -250,7 +275,7 @@ impl Names {
                 .await?);
         }
         stream.get_mut().0.reader_mut().start();
-        Ok((Stream::Tls(Box::new(stream)), Some(established)))
+        Ok((Stream::Tls(Box::new(stream)), established))
     }
 }
 
@@ -258,7 +283,7 @@ impl<S: Carrier> Channel<S> {
     fn new(
         stream: Stream<S>,
         socket: S,
-        established: Option<Established>,
+        established: Established,
         context: Context<S::Address>,
         started: Instant,
     ) -> Self {
@@ -276,9 +301,9 @@ impl<S: Carrier> Channel<S> {
         &self.socket
     }
 
-    /// Returns the transport that both sides agreed on by ALPN. Returns `None` in plaintext.
-    pub(crate) fn transport(&self) -> Option<&str> {
-        Some(&self.established.as_ref()?.transport)
+    /// Returns the transport that both sides agreed on.
+    pub(crate) fn transport(&self) -> &str {
+        &self.established.transport
     }
 
     pub(crate) fn context(&self) -> &Context<S::Address> {
@@ -288,14 +313,13 @@ impl<S: Carrier> Channel<S> {
     /// Returns the description of a link over this connection. `transport` is the transport's name
     /// in it.
     pub(crate) fn info(&self, transport: &'static str) -> LinkInfo {
-        let established = self.established.as_ref();
         LinkInfo {
             transport,
             local_address: self.context.local.to_string(),
             peer_address: self.context.peer.to_string(),
-            peer_fingerprint: established.and_then(|it| it.peer),
-            encrypted: established.is_some(),
-            cipher: established.and_then(|it| it.cipher.clone()),
+            peer_fingerprint: self.established.peer,
+            encrypted: self.is_encrypted(),
+            cipher: self.established.cipher.clone(),
             timings: LinkTimings {
                 connect: self.context.connect,
                 handshake: self.handshake,
@@ -328,12 +352,12 @@ impl<S: Carrier> Channel<S> {
     /// Returns the message in the peer's certificate, such as the offer of `auto`. Returns `None`
     /// if there is no message.
     pub(crate) fn message(&self) -> Option<&[u8]> {
-        self.established.as_ref()?.message.as_deref()
+        self.established.message.as_deref()
     }
 
     /// Returns whether the connection is encrypted.
     pub(crate) fn is_encrypted(&self) -> bool {
-        self.established.is_some()
+        matches!(self.stream, Stream::Tls(_))
     }
 
     /// Converts the connection to a link. `transport` is the transport's name in its description.

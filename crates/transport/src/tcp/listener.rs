@@ -252,7 +252,9 @@ mod tests {
 
     #[tokio::test]
     async fn running_out_of_descriptors_pauses_and_a_broken_socket_ends() {
-        let mut listener = Port::bind("127.0.0.1:0", Acceptor::Plaintext, TcpOptions::default())
+        let security = crate::Security::Plaintext;
+        let acceptor = Acceptor::new(&security, &["tcp"], "tcp").unwrap();
+        let mut listener = Port::bind("127.0.0.1:0", acceptor, TcpOptions::default())
             .await
             .unwrap();
         listener
@@ -266,7 +268,6 @@ mod tests {
         // After the pause, the listener accepts connections again.
         let address = listener.local_address();
         let tcp = super::super::Tcp::default();
-        let security = crate::Security::Plaintext;
         let (accepted, connected) = tokio::join!(
             listener.next(),
             crate::Transport::connect(&tcp, &address, &security)

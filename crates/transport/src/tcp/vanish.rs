@@ -37,7 +37,9 @@ async fn linked(timeout: Duration) -> (LinkReader, LinkWriter, TcpStream) {
         service.accept()
     );
     let (mut peer, _) = accepted.unwrap();
-    peer.write_all(b"transpute/1 plaintext\n!").await.unwrap();
+    peer.write_all(b"transpute/1 plaintext \x07tcp tcp!")
+        .await
+        .unwrap();
     let (mut reader, writer) = link.unwrap().into_parts();
     assert_eq!(reader.read_u8().await.unwrap(), b'!');
     (reader, writer, peer)

@@ -13,16 +13,20 @@ use transpute_transport::{
 
 use crate::{always::race_among, meeting::beside};
 
-const PREAMBLE: &[u8] = b"transpute/1 plaintext\n";
+/// The preamble of a peer that uses `auto` only.
+const PREAMBLE: &[u8] = b"transpute/1 plaintext \x09auto auto";
+/// The preamble of a listener that offers [`ALL`].
+const LISTENER: &[u8] =
+    b"transpute/1 plaintext \x32auto,tcp,tcp-striped auto (tcp, tcp-striped, rudp)";
 const ALL: &[u8] = b"tpoffer3\x14\x00tcp,tcp-striped,rudp\x00\x00";
 
 /// Sends bytes of the protocol in docs/protocol.md to a listener that offers all transports.
 async fn say(address: &str, words: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(&[PREAMBLE, words].concat()).await.unwrap();
-    let mut heard = vec![0; PREAMBLE.len() + ALL.len()];
+    let mut heard = vec![0; LISTENER.len() + ALL.len()];
     stream.read_exact(&mut heard).await.unwrap();
-    assert_eq!(heard, [PREAMBLE, ALL].concat());
+    assert_eq!(heard, [LISTENER, ALL].concat());
     stream
 }
 
