@@ -7,6 +7,8 @@ use std::fmt;
 pub enum Backend {
     /// Any CPU, through the `aes` crate.
     Portable,
+    /// ARM64 with the AES instructions of ARMv8: one block per instruction.
+    ArmAes,
     /// x86-64 with AES-NI and SSSE3: one block per instruction.
     AesNi,
     /// x86-64 with vector AES and AVX2: two blocks per instruction.
@@ -17,7 +19,13 @@ pub enum Backend {
 
 impl Backend {
     /// All back ends, slowest first.
-    pub const ALL: [Self; 4] = [Self::Portable, Self::AesNi, Self::Vaes256, Self::Vaes512];
+    pub const ALL: [Self; 5] = [
+        Self::Portable,
+        Self::ArmAes,
+        Self::AesNi,
+        Self::Vaes256,
+        Self::Vaes512,
+    ];
 
     /// Name of the environment variable that [`Backend::best`] reads.
     pub const VARIABLE: &'static str = "TRANSPUTE_AES";
@@ -25,6 +33,7 @@ impl Backend {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
+            Self::ArmAes => "arm-aes",
             Self::AesNi => "aes-ni",
             Self::Vaes256 => "vaes256",
             Self::Vaes512 => "vaes512",

@@ -1,12 +1,14 @@
 //! Selection of an AES back end at run time.
 #![cfg_attr(
-    target_arch = "x86_64",
+    any(target_arch = "aarch64", target_arch = "x86_64"),
     expect(
         unsafe_code,
         reason = "calls of functions with target features, behind a proof that the CPU has them"
     )
 )]
 
+#[cfg(target_arch = "aarch64")]
+use crate::engine::ArmAes;
 #[cfg(target_arch = "x86_64")]
 use crate::engine::{AesNi, Vaes256, Vaes512};
 use crate::{
@@ -24,8 +26,8 @@ impl Backend {
     }
 
     /// Returns the back end that the environment variable `TRANSPUTE_AES` names (`portable`,
-    /// `aes-ni`, `vaes256`, `vaes512`), or the fastest available one if the variable is not set or
-    /// is empty.
+    /// `arm-aes`, `aes-ni`, `vaes256`, `vaes512`), or the fastest available one if the variable is
+    /// not set or is empty.
     ///
     /// # Errors
     /// Returns [`GarbleError::UnknownBackend`] if the variable contains another name. Returns
@@ -71,6 +73,8 @@ pub(crate) trait Job {
 #[derive(Clone, Copy)]
 pub(crate) enum Dispatch {
     Portable,
+    #[cfg(target_arch = "aarch64")]
+    ArmAes(ArmAes),
     #[cfg(target_arch = "x86_64")]
     AesNi(AesNi),
     #[cfg(target_arch = "x86_64")]
@@ -84,12 +88,16 @@ impl Dispatch {
     pub(crate) fn new(backend: Backend) -> Result<Self, GarbleError> {
         let dispatch = match backend {
             Backend::Portable => Some(Self::Portable),
+            #[cfg(target_arch = "aarch64")]
+            Backend::ArmAes => ArmAes::detect().map(Self::ArmAes),
             #[cfg(target_arch = "x86_64")]
             Backend::AesNi => AesNi::detect().map(Self::AesNi),
             #[cfg(target_arch = "x86_64")]
             Backend::Vaes256 => Vaes256::detect().map(Self::Vaes256),
             #[cfg(target_arch = "x86_64")]
             Backend::Vaes512 => Vaes512::detect().map(Self::Vaes512),
+            #[cfg(not(target_arch = "aarch64"))]
+            Backend::ArmAes => None,
             #[cfg(not(target_arch = "x86_64"))]
             Backend::AesNi | Backend::Vaes256 | Backend::Vaes512 => None,
         };
@@ -105,6 +113,9 @@ impl Dispatch {
                 Wide::<_, 2>(Portable),
                 Wide(Portable),
             ),
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: an `ArmAes` value exists only if the CPU has these target features.
+            Self::ArmAes(isa) => unsafe { run_arm_aes(isa, job) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: an `AesNi` value exists only if the CPU has these target features.
             Self::AesNi(isa) => unsafe { run_aes_ni(isa, job) },
@@ -120,6 +131,17 @@ impl Dispatch {
 
 // The next functions process groups of eight and of four gates. These are enough gates to hide the
 // latency of the key schedule, and to share its work among the keys in four registers.
+
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "neon,aes")]
+fn run_arm_aes(isa: ArmAes, job: impl Job) {
+    job.run(
+        Wide::<_, 8>(isa),
+        Wide::<_, 4>(isa),
+        Wide::<_, 2>(isa),
+        Wide(isa),
+    );
+}
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "aes,ssse3")]
@@ -178,8 +200,8 @@ mod tests {
         let error = named("fastest").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown AES back end \"fastest\" in TRANSPUTE_AES, expected one of portable, aes-ni, \
-             vaes256, vaes512"
+            "unknown AES back end \"fastest\" in TRANSPUTE_AES, expected one of portable, \
+             arm-aes, aes-ni, vaes256, vaes512"
         );
     }
 

@@ -32,7 +32,7 @@ impl Cipher {
         Self::portable(key)
     }
 
-    /// Returns the implementation of the `aes` crate.
+    /// Returns the implementation of the `aes` crate, which uses the AES instructions of ARM64.
     pub(crate) fn portable(key: u128) -> Self {
         Self::Portable(Aes128Enc::new(&key.to_le_bytes().into()))
     }

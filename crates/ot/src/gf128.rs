@@ -9,8 +9,10 @@ use subtle::Choice;
 use zeroize::Zeroizing;
 
 use crate::extension::{Block, SEGMENT_BLOCKS, from_block, to_block};
+#[cfg(target_arch = "aarch64")]
+use crate::pmull::Pmull as Kernel;
 #[cfg(target_arch = "x86_64")]
-use crate::wide::Wide;
+use crate::wide::Wide as Kernel;
 
 /// Number of bits per window of a multiplication by a public power.
 const WINDOW: usize = 4;
@@ -24,7 +26,7 @@ pub(crate) struct Powers {
     /// The coefficients; zero from `blocks` on, so that kernels may process whole vectors.
     pub(crate) coefficients: [Block; SEGMENT_BLOCKS],
     /// The XOR of the two words of each coefficient, in both words, for Karatsuba multiplication.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
     pub(crate) folded: [Block; SEGMENT_BLOCKS],
     blocks: usize,
 }
@@ -39,7 +41,7 @@ impl Powers {
             *coefficient = *power;
         }
         Self {
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
             folded: coefficients.map(|[low, high]| [low ^ high; 2]),
             coefficients,
             blocks,
@@ -78,9 +80,9 @@ impl Powers {
 }
 
 fn ascending_powers(element: u128) -> [Block; SEGMENT_BLOCKS] {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(wide) = Wide::detect() {
-        return wide.powers(element);
+    #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+    if let Some(kernel) = Kernel::detect() {
+        return kernel.powers(element);
     }
     ascending_powers_portable(element)
 }
@@ -106,9 +108,9 @@ fn ascending_powers_portable(element: u128) -> [Block; SEGMENT_BLOCKS] {
 /// Consecutive columns start `stride` blocks apart.
 pub(crate) fn hash_groups(columns: &[Block], stride: usize, k: usize, powers: &Powers) -> Hashes {
     let mut hashes = Zeroizing::new(vec![0; columns.len() / (k * stride)]);
-    #[cfg(target_arch = "x86_64")]
-    if let Some(wide) = Wide::detect() {
-        wide.hash_groups(columns, stride, k, powers, &mut hashes);
+    #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+    if let Some(kernel) = Kernel::detect() {
+        kernel.hash_groups(columns, stride, k, powers, &mut hashes);
         return hashes;
     }
     hash_groups_portable(columns, stride, k, powers, &mut hashes);
@@ -176,6 +178,8 @@ fn reduce(low: u128, high: u128) -> u128 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::BASE_COUNT;
 
@@ -265,6 +269,25 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_back_end_agrees_on_random_elements_and_columns(
+            element in any::<u128>(),
+            log_k in 0..4_usize,
+            groups in 1..6_usize,
+            blocks in 1..=SEGMENT_BLOCKS,
+            seed in any::<u128>(),
+        ) {
+            prop_assert_eq!(ascending_powers(element), ascending_powers_portable(element));
+            let k = 1 << log_k;
+            let columns = column(seed, groups * k * SEGMENT_BLOCKS);
+            let powers = Powers::new(element, blocks);
+            let mut portable = vec![0; groups];
+            hash_groups_portable(&columns, SEGMENT_BLOCKS, k, &powers, &mut portable);
+            prop_assert_eq!(&*hash_groups(&columns, SEGMENT_BLOCKS, k, &powers), &portable);
         }
     }
 

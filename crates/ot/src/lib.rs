@@ -56,7 +56,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-// Only the SIMD kernels in `wide` and `base::lanes` contain unsafe code.
+// Only the SIMD kernels in `pmull`, `wide` and `base::lanes` contain unsafe code.
 #![deny(unsafe_code)]
 
 mod base;
@@ -69,6 +69,8 @@ mod extension;
 mod fold;
 mod gf128;
 mod mask;
+#[cfg(target_arch = "aarch64")]
+mod pmull;
 mod prg;
 mod transpose;
 mod tree;

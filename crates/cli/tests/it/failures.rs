@@ -344,5 +344,8 @@ fn an_unknown_aes_implementation_is_rejected_with_the_known_ones() {
     let party = garbler("aes128").and(["--input", "dec:1"]).0;
     Process::start_with(party, |command| command.env("TRANSPUTE_AES", "fastest"))
         .finish()
-        .fails(2, "expected one of portable, aes-ni, vaes256, vaes512");
+        .fails(
+            2,
+            "expected one of portable, arm-aes, aes-ni, vaes256, vaes512",
+        );
 }

@@ -6,11 +6,10 @@
 
 use std::arch::{asm, x86_64::*};
 
-use zeroize::Zeroizing;
-
 use super::{
     Vectors,
-    rounds::{AesRounds, MIDDLE_ROUNDS, ROUND_CONSTANTS, TURN_WORDS},
+    key_expansion::expand_key,
+    rounds::{AesRounds, MIDDLE_ROUNDS, TURN_WORDS},
 };
 use crate::Label;
 
@@ -38,31 +37,7 @@ impl AesNi {
 
 #[target_feature(enable = "aes,ssse3")]
 fn expand(isa: AesNi, key: &[u8], keys: &mut [u128; 15]) {
-    let substitute = |word: u32, constant: u32| {
-        let mut out = [Label::ZERO];
-        let words = isa.substitute_words(isa.splat_words(word), isa.splat_words(constant));
-        isa.store_labels(words, &mut out);
-        out[0].0 as u32
-    };
-    let length = key.len() / 4;
-    let mut words = Zeroizing::new([0; 60]);
-    for (word, bytes) in words.iter_mut().zip(key.chunks_exact(4)) {
-        *word = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-    }
-    for at in length..4 * (length + 7) {
-        let before = words[at - 1];
-        let mixed = match at % length {
-            0 => substitute(before, ROUND_CONSTANTS[at / length - 1]),
-            // The substitution rotates the word; rotate it back.
-            4 if length > 6 => substitute(before.rotate_left(8), 0),
-            _ => before,
-        };
-        words[at] = words[at - length] ^ mixed;
-    }
-    for (key, words) in keys.iter_mut().zip(words.chunks_exact(4)) {
-        let word = |i: usize| u128::from(words[i]) << (32 * i);
-        *key = word(0) | word(1) | word(2) | word(3);
-    }
+    expand_key(isa, key, keys);
 }
 
 impl Vectors for AesNi {
@@ -195,13 +170,18 @@ impl Vectors for AesNi {
 
 impl AesRounds for AesNi {
     #[inline(always)]
-    fn encrypt_round(self, block: __m128i, key: __m128i) -> __m128i {
+    fn start(self, block: __m128i, key: __m128i) -> __m128i {
+        self.xor(block, key)
+    }
+
+    #[inline(always)]
+    fn encrypt_round(self, block: __m128i, _before: __m128i, key: __m128i) -> __m128i {
         // SAFETY: the CPU has the required features, as `self` proves.
         unsafe { _mm_aesenc_si128(block, key) }
     }
 
     #[inline(always)]
-    fn encrypt_last_round(self, block: __m128i, key: __m128i) -> __m128i {
+    fn encrypt_last_round(self, block: __m128i, _before: __m128i, key: __m128i) -> __m128i {
         // SAFETY: the CPU has the required features, as `self` proves.
         unsafe { _mm_aesenclast_si128(block, key) }
     }

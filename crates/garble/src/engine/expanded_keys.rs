@@ -8,8 +8,7 @@
 use super::{
     TweakNumbers,
     rounds::{
-        AesRounds, MIDDLE_ROUNDS, add_keys, encrypt_last_round, encrypt_round, next_rows,
-        substitute,
+        AesRounds, MIDDLE_ROUNDS, encrypt_last_round, encrypt_round, next_rows, start, substitute,
     },
 };
 
@@ -91,12 +90,15 @@ impl ExpandedKeys {
         let number = gate.wrapping_sub(self.gate.unwrap_or(gate)) as usize % WINDOW_GATES;
         let Window(rounds) = &self.window;
         let mut state = *blocks;
-        add_keys(isa, &mut state, &keys_of(isa, &rounds[0], number));
-        for round in &rounds[1..=MIDDLE_ROUNDS] {
-            encrypt_round(isa, &mut state, &keys_of(isa, round, number));
+        start(isa, &mut state, &keys_of(isa, &rounds[0], number));
+        for round in 1..MIDDLE_ROUNDS + 1 {
+            let before = keys_of(isa, &rounds[round - 1], number);
+            let keys = keys_of(isa, &rounds[round], number);
+            encrypt_round(isa, &mut state, &before, &keys);
         }
+        let before = keys_of(isa, &rounds[MIDDLE_ROUNDS], number);
         let last = keys_of(isa, &rounds[MIDDLE_ROUNDS + 1], number);
-        encrypt_last_round(isa, &mut state, &last);
+        encrypt_last_round(isa, &mut state, &before, &last);
         *blocks = state;
     }
 }

@@ -14,16 +14,20 @@
     reason = "label slots are checked once per program, not at every gate"
 )]
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 mod aes;
 #[cfg(target_arch = "x86_64")]
 mod aes_ni;
-#[cfg(target_arch = "x86_64")]
+#[cfg(target_arch = "aarch64")]
+mod arm_aes;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 mod expanded_keys;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+mod key_expansion;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 mod numbered;
 mod portable;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 mod rounds;
 mod schedule;
 #[cfg(target_arch = "x86_64")]
@@ -32,6 +36,8 @@ mod vaes256;
 mod vaes512;
 mod wide;
 
+#[cfg(target_arch = "aarch64")]
+pub(crate) use arm_aes::ArmAes;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use {aes_ni::AesNi, vaes256::Vaes256, vaes512::Vaes512};
 pub(crate) use {
@@ -41,6 +47,12 @@ pub(crate) use {
 };
 
 use crate::Label;
+
+/// The instruction set that expands a single AES key.
+#[cfg(target_arch = "x86_64")]
+use aes_ni::AesNi as KeyExpander;
+#[cfg(target_arch = "aarch64")]
+use arm_aes::ArmAes as KeyExpander;
 
 /// The largest number of gates that a kernel processes together.
 pub(crate) const MAX_WIDTH: usize = 8;

@@ -3,8 +3,7 @@
 use super::{
     KeyNumbers, MAX_WIDTH, Portable, Vectors,
     rounds::{
-        AesRounds, MIDDLE_ROUNDS, add_keys, encrypt_last_round, encrypt_round, next_rows,
-        substitute,
+        AesRounds, MIDDLE_ROUNDS, encrypt_last_round, encrypt_round, next_rows, start, substitute,
     },
 };
 
@@ -165,36 +164,60 @@ impl<I: AesRounds> GroupKeys<I> for Schedules<'_> {
 }
 
 #[inline(always)]
-#[expect(
-    clippy::needless_range_loop,
-    reason = "counted loops over constant bounds always unroll"
-)]
 fn encrypt_under<I: AesRounds, const N: usize, const B: usize, const K: usize>(
     isa: I,
     blocks: &mut [[[I::Reg; N]; B]; K],
     keys: impl GroupKeys<I>,
 ) {
-    let mut state = *blocks;
-    let mut current = [keys.round_key(isa, 0, 0); N];
-    for n in 0..N {
-        current[n] = keys.round_key(isa, 0, n);
+    if N * B * K <= I::MAX_TOGETHER {
+        *blocks = encrypt_together(isa, *blocks, &keys);
+    } else {
+        for blocks in blocks {
+            [*blocks] = encrypt_together(isa, [*blocks], &keys);
+        }
     }
-    for blocks in &mut state {
-        add_keys(isa, blocks, &current);
+}
+
+#[inline(always)]
+fn encrypt_together<I: AesRounds, const N: usize, const B: usize, const K: usize>(
+    isa: I,
+    mut blocks: [[[I::Reg; N]; B]; K],
+    keys: &impl GroupKeys<I>,
+) -> [[[I::Reg; N]; B]; K] {
+    let first = keys_of(isa, keys, 0);
+    for blocks in &mut blocks {
+        start(isa, blocks, &first);
     }
     for round in 1..=isa.middle_rounds() {
-        for n in 0..N {
-            current[n] = keys.round_key(isa, round, n);
-        }
-        for blocks in &mut state {
-            encrypt_round(isa, blocks, &current);
+        // An instruction set uses only one of the two arrays, and the compiler removes the other.
+        let before = keys_of(isa, keys, round - 1);
+        let current = keys_of(isa, keys, round);
+        for blocks in &mut blocks {
+            encrypt_round(isa, blocks, &before, &current);
         }
     }
+    let before = keys_of(isa, keys, MIDDLE_ROUNDS);
+    let last = keys_of(isa, keys, MIDDLE_ROUNDS + 1);
+    for blocks in &mut blocks {
+        encrypt_last_round(isa, blocks, &before, &last);
+    }
+    blocks
+}
+
+/// Returns the round keys of all registers for one round.
+#[inline(always)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "counted loops over constant bounds always unroll"
+)]
+fn keys_of<I: AesRounds, const N: usize>(
+    isa: I,
+    keys: &impl GroupKeys<I>,
+    round: usize,
+) -> [I::Reg; N] {
+    let mut out = [keys.round_key(isa, round, 0); N];
     for n in 0..N {
-        current[n] = keys.round_key(isa, MIDDLE_ROUNDS + 1, n);
+        out[n] = keys.round_key(isa, round, n);
     }
-    for blocks in &mut state {
-        encrypt_last_round(isa, blocks, &current);
-    }
-    *blocks = state;
+    out
 }

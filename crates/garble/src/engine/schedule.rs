@@ -5,13 +5,16 @@ use aes::{
     cipher::{Array, BlockCipherEncrypt, KeyInit, consts::U16},
 };
 
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+use super::KeyExpander;
+
 /// A block of 16 bytes, as the `aes` crate stores it.
 pub(crate) type Block = Array<u8, U16>;
 
 /// The schedule of a key of 128 or 256 bits; wiped on drop.
 pub(crate) struct Schedule {
     cipher: Cipher,
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
     keys: RoundKeys,
 }
 
@@ -25,7 +28,7 @@ impl Schedule {
     pub(crate) fn aes128(key: &[u8; 16]) -> Self {
         Self {
             cipher: Cipher::Aes128(Aes128Enc::new(&Array(*key))),
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
             keys: RoundKeys::expand(key),
         }
     }
@@ -34,7 +37,7 @@ impl Schedule {
     pub(crate) fn aes256(key: &[u8; 32]) -> Self {
         Self {
             cipher: Cipher::Aes256(Aes256Enc::new(&Array(*key))),
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
             keys: RoundKeys::expand(key),
         }
     }
@@ -48,15 +51,15 @@ impl Schedule {
     }
 
     /// Returns the round keys, for instruction sets with single AES rounds.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
     #[inline(always)]
     pub(super) fn round_keys(&self) -> &[u128] {
         &self.keys.keys[..=self.keys.rounds]
     }
 }
 
-/// The round keys of one key; all zero on CPUs without AES-NI, which do not use them.
-#[cfg(target_arch = "x86_64")]
+/// The round keys of one key; all zero on CPUs without AES instructions, which do not use them.
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 #[derive(zeroize::ZeroizeOnDrop)]
 struct RoundKeys {
     keys: [u128; 15],
@@ -65,14 +68,14 @@ struct RoundKeys {
     rounds: usize,
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 impl RoundKeys {
     fn expand(key: &[u8]) -> Self {
         let mut expanded = Self {
             keys: [0; 15],
             rounds: key.len() / 4 + 6,
         };
-        if let Some(isa) = super::AesNi::detect() {
+        if let Some(isa) = KeyExpander::detect() {
             isa.expand(key, &mut expanded.keys);
         }
         expanded

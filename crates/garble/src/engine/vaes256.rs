@@ -222,13 +222,18 @@ impl Vectors for Vaes256 {
 
 impl AesRounds for Vaes256 {
     #[inline(always)]
-    fn encrypt_round(self, block: __m256i, key: __m256i) -> __m256i {
+    fn start(self, block: __m256i, key: __m256i) -> __m256i {
+        self.xor(block, key)
+    }
+
+    #[inline(always)]
+    fn encrypt_round(self, block: __m256i, _before: __m256i, key: __m256i) -> __m256i {
         // SAFETY: the CPU has the required features, as `self` proves.
         unsafe { _mm256_aesenc_epi128(block, key) }
     }
 
     #[inline(always)]
-    fn encrypt_last_round(self, block: __m256i, key: __m256i) -> __m256i {
+    fn encrypt_last_round(self, block: __m256i, _before: __m256i, key: __m256i) -> __m256i {
         // SAFETY: the CPU has the required features, as `self` proves.
         unsafe { _mm256_aesenclast_epi128(block, key) }
     }

@@ -301,13 +301,18 @@ impl Vectors for Vaes512 {
 
 impl AesRounds for Vaes512 {
     #[inline(always)]
-    fn encrypt_round(self, block: __m512i, key: __m512i) -> __m512i {
+    fn start(self, block: __m512i, key: __m512i) -> __m512i {
+        self.xor(block, key)
+    }
+
+    #[inline(always)]
+    fn encrypt_round(self, block: __m512i, _before: __m512i, key: __m512i) -> __m512i {
         // SAFETY: the CPU has the required features, as `self` proves.
         unsafe { _mm512_aesenc_epi128(block, key) }
     }
 
     #[inline(always)]
-    fn encrypt_last_round(self, block: __m512i, key: __m512i) -> __m512i {
+    fn encrypt_last_round(self, block: __m512i, _before: __m512i, key: __m512i) -> __m512i {
         // SAFETY: the CPU has the required features, as `self` proves.
         unsafe { _mm512_aesenclast_epi128(block, key) }
     }
