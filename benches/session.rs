@@ -25,12 +25,11 @@ struct Case {
 
 impl Case {
     fn party(&self, role: Role, identity: Identity, peer: Fingerprint) -> Party {
+        let mut config = Config::default();
+        config.batch = self.batch;
         let party = Party::new(role, self.program.clone())
             .transport("tcp")
-            .config(Config {
-                batch: self.batch,
-                ..Config::default()
-            });
+            .config(config);
         if self.encrypted {
             party.identity(identity).peer(peer)
         } else {

@@ -33,11 +33,10 @@ struct Args {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args = Args::parse();
-    let options = ExactMinCutOptions {
-        shared: true,
-        argmin: true,
-        folded: true,
-    };
+    let mut options = ExactMinCutOptions::default();
+    options.shared = true;
+    options.argmin = true;
+    options.folded = true;
     let circuit = exact_min_cut(args.vertices, args.width, options)?;
     let read = |role, path| match args.place.role {
         Some(here) if here != role => Ok(Bits::new()),

@@ -25,7 +25,9 @@ fn circuit(
 
 fn write(circuit: &Circuit, format: Format, group_ands: bool) -> Result<String, WriteError> {
     let mut text = Vec::new();
-    circuit.write(&mut text, format, &WriteOptions { group_ands })?;
+    let mut options = WriteOptions::default();
+    options.group_ands = group_ands;
+    circuit.write(&mut text, format, &options)?;
     Ok(String::from_utf8(text).unwrap())
 }
 

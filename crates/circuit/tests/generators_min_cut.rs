@@ -23,7 +23,7 @@ fn counts(circuit: &Circuit) -> [usize; 2] {
     [circuit.count(Op::And), circuit.count(Op::Xor)]
 }
 
-const ALL_SHAPES: [CandidatesOptions; 4] = {
+fn all_shapes() -> [CandidatesOptions; 4] {
     let (tree, chain) = (MinimumShape::Tree, MinimumShape::Chain);
     let (lean, paper) = (XorProfile::Lean, XorProfile::Paper);
     [
@@ -32,10 +32,13 @@ const ALL_SHAPES: [CandidatesOptions; 4] = {
         candidates(chain, lean),
         candidates(chain, paper),
     ]
-};
+}
 
-const fn candidates(shape: MinimumShape, xor: XorProfile) -> CandidatesOptions {
-    CandidatesOptions { shape, xor }
+fn candidates(shape: MinimumShape, xor: XorProfile) -> CandidatesOptions {
+    let mut options = CandidatesOptions::default();
+    options.shape = shape;
+    options.xor = xor;
+    options
 }
 
 proptest! {
@@ -44,7 +47,7 @@ proptest! {
     #[test]
     fn the_minimum_is_found(width in 1_usize..=64, numbers in prop::collection::vec(any::<u64>(), 2..40)) {
         let numbers: Vec<u128> = numbers.iter().map(|n| u128::from(n >> (64 - width))).collect();
-        for options in ALL_SHAPES {
+        for options in all_shapes() {
             let circuit = min_of_candidates(numbers.len(), width, options).unwrap();
             let expected = *numbers.iter().min().unwrap();
             prop_assert_eq!(run(&circuit, &numbers, width), [expected]);
@@ -65,7 +68,10 @@ proptest! {
         let weights: Vec<u128> = (0..edges)
             .map(|i| numbers[i] + if shared { numbers[i + edges] } else { 0 })
             .collect();
-        let options = ExactMinCutOptions { shared, argmin, folded };
+        let mut options = ExactMinCutOptions::default();
+        options.shared = shared;
+        options.argmin = argmin;
+        options.folded = folded;
         let circuit = exact_min_cut(vertices, width, options).unwrap();
         let outputs = run(&circuit, &numbers, width);
 
@@ -91,7 +97,7 @@ fn cut(vertices: usize, weights: &[u128], side: u128) -> u128 {
 #[test]
 fn candidate_counts_follow_the_formulas() {
     for (count, width) in [(2, 1), (3, 2), (10, 5), (17, 20), (100, 33)] {
-        for options in ALL_SHAPES {
+        for options in all_shapes() {
             let circuit = min_of_candidates(count, width, options).unwrap();
             let steps = count - 1;
             let xor = match options.xor {
@@ -123,10 +129,8 @@ fn documented_layouts_hold() {
     inputs.extend([Bits::from_hex("32", 8).unwrap()]);
     assert_eq!(circuit.evaluate(&inputs).unwrap().to_hex(), "1");
 
-    let options = ExactMinCutOptions {
-        argmin: true,
-        ..Default::default()
-    };
+    let mut options = ExactMinCutOptions::default();
+    options.argmin = true;
     let circuit = exact_min_cut(3, 4, options).unwrap();
     assert_eq!(circuit.input_widths(), [8, 4]);
     // w(0,1) = 1, w(0,2) = 2, w(1,2) = 3: separating vertex 0 costs 3.
@@ -146,11 +150,10 @@ type Row = (usize, usize, bool, bool, [usize; 2]);
 
 fn exact(row: Row, folded: bool) -> Circuit {
     let (vertices, width, shared, argmin, _) = row;
-    let options = ExactMinCutOptions {
-        shared,
-        argmin,
-        folded,
-    };
+    let mut options = ExactMinCutOptions::default();
+    options.shared = shared;
+    options.argmin = argmin;
+    options.folded = folded;
     exact_min_cut(vertices, width, options).unwrap()
 }
 

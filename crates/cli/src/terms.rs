@@ -129,14 +129,12 @@ impl PartyOptions {
 
     /// Returns the settings of the protocol for a run with one evaluation.
     pub(crate) fn config(&self) -> Config {
-        let mut config = Config {
-            rekey_period: self.rekey_period,
-            base_ot: self.base_ot,
-            output: self.output_to,
-            chunk_len: self.chunk,
-            output_check: !self.no_output_check,
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.rekey_period = self.rekey_period;
+        config.base_ot = self.base_ot;
+        config.output = self.output_to;
+        config.chunk_len = self.chunk;
+        config.output_check = !self.no_output_check;
         self.scheme.apply(&mut config);
         config
     }

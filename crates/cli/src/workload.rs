@@ -38,12 +38,10 @@ pub(crate) fn of(flag: &str, text: &str, asked: &Asked) -> Result<Workload, Fail
     let circuit = source::load(flag, text)?.circuit;
     let program = Program::compile(&circuit);
     let split = InputSplit::first_to_garbler(program.input_widths());
-    let config = Config {
-        scheme: asked.scheme,
-        batch: asked.batch,
-        output: asked.output_to,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.scheme = asked.scheme;
+    config.batch = asked.batch;
+    config.output = asked.output_to;
     (Computation::new(&program, &split, &config, asked.garbler()).workload())
         .map_err(|error| Failure::usage(format!("{flag} {text}: {error}")))
 }

@@ -27,20 +27,11 @@
 //! use transpute_circuit::{Bits, Builder, InputSplit, Program, UInt};
 //! use transpute_driver::{DriverOptions, drive};
 //! use transpute_session::{Config, ConnectionConfig, Role, SessionConnection};
-//! use transpute_transport::{Link, LinkInfo, LinkTimings};
+//! use transpute_transport::{Link, LinkInfo};
 //!
 //! fn link(stream: DuplexStream) -> Link {
 //!     let (reader, writer) = split(stream);
-//!     let info = LinkInfo {
-//!         transport: "memory",
-//!         local_address: String::new(),
-//!         peer_address: String::new(),
-//!         peer_fingerprint: None,
-//!         encrypted: false,
-//!         cipher: None,
-//!         timings: LinkTimings::default(),
-//!     };
-//!     Link::new(reader, writer, info, None)
+//!     Link::new(reader, writer, LinkInfo::new("memory", "", ""), None)
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]

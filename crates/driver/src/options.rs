@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// The timeouts and limits of a driver.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct DriverOptions {
     /// Time without received bytes after which the connection fails with
     /// [`SessionError::PeerLost`](transpute_session::SessionError::PeerLost). It must be several

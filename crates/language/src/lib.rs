@@ -80,6 +80,7 @@ pub enum Panics {
 
 /// Options of the compilation.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct CompileOptions {
     /// The name of the function to compile.
     pub function: String,

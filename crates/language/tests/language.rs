@@ -84,12 +84,14 @@ fn functions_and_constants_are_selected_by_name() {
             for element in x { sum = sum + element; }
             sum
         }";
-    let options = |constants: &[(&str, &str)]| CompileOptions {
-        function: "total".to_owned(),
-        constants: (constants.iter())
+    let options = |constants: &[(&str, &str)]| {
+        let mut options = CompileOptions::default();
+        options.function = "total".to_owned();
+        options.constants = (constants.iter())
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect(),
-        panics: Panics::Ignore,
+            .collect();
+        options.panics = Panics::Ignore;
+        options
     };
     let given = options(&[("HOST::LENGTH", "3"), ("GUEST::BONUS", "-7")]);
     let compiled = compile(source, &given).unwrap();
@@ -132,10 +134,8 @@ fn functions_and_constants_are_selected_by_name() {
             .to_string();
         assert!(error.contains(fragment), "{error}");
     }
-    let unknown = CompileOptions {
-        function: "mean".to_owned(),
-        ..CompileOptions::default()
-    };
+    let mut unknown = CompileOptions::default();
+    unknown.function = "mean".to_owned();
     let error = compile(source, &unknown).unwrap_err().to_string();
     assert_eq!(
         error,

@@ -163,10 +163,8 @@ proptest! {
 
 #[test]
 fn panics_can_be_ignored() {
-    let options = CompileOptions {
-        panics: Panics::Ignore,
-        ..CompileOptions::default()
-    };
+    let mut options = CompileOptions::default();
+    options.panics = Panics::Ignore;
     let compiled = compile(&source("division"), &options).unwrap();
     assert_eq!(compiled.outputs, ["u16"]);
     let inputs = [(200, 8), (9, 8), (100, 8), (250, 8)];

@@ -13,10 +13,8 @@ fn ands(circuit: &Circuit) -> u64 {
 /// Returns the AND counts of a source with and without the panic flag.
 fn both(source: &str) -> [u64; 2] {
     [Panics::Output, Panics::Ignore].map(|panics| {
-        let options = CompileOptions {
-            panics,
-            ..CompileOptions::default()
-        };
+        let mut options = CompileOptions::default();
+        options.panics = panics;
         ands(&compile(source, &options).unwrap().circuit)
     })
 }

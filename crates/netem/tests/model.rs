@@ -43,10 +43,8 @@ fn numbers(arrivals: &[(u64, u32)]) -> Vec<u32> {
 
 #[test]
 fn a_path_without_features_only_delays() {
-    let config = PathConfig {
-        delay_ms: 50.0,
-        ..PathConfig::default()
-    };
+    let mut config = PathConfig::default();
+    config.delay_ms = 50.0;
     let (arrivals, counters) = run(&config, 1, &[(0, 1500), (0, 40), (7 * MS, 1500)]);
     assert_eq!(arrivals, [(50 * MS, 0), (50 * MS, 1), (57 * MS, 2)]);
     assert_eq!(
@@ -62,11 +60,9 @@ fn a_path_without_features_only_delays() {
 #[test]
 fn the_queue_limit_is_exact_to_the_packet() {
     for limit in [1500, 2999, 3000, 150_000, 150_001, 1_000_000] {
-        let config = PathConfig {
-            rate_mbit: Some(12.0),
-            queue_bytes: Some(limit),
-            ..PathConfig::default()
-        };
+        let mut config = PathConfig::default();
+        config.rate_mbit = Some(12.0);
+        config.queue_bytes = Some(limit);
         let burst = vec![(0, 1500); 1000];
         let (arrivals, counters) = run(&config, 1, &burst);
         let room = (limit / 1500) as u32;
@@ -84,11 +80,9 @@ fn the_queue_limit_is_exact_to_the_packet() {
 
 #[test]
 fn a_queue_drains_while_it_fills() {
-    let config = PathConfig {
-        rate_mbit: Some(12.0),
-        queue_bytes: Some(3000),
-        ..PathConfig::default()
-    };
+    let mut config = PathConfig::default();
+    config.rate_mbit = Some(12.0);
+    config.queue_bytes = Some(3000);
     // Two packets are sent per packet time: after the first two, every second one is rejected.
     let sends: Vec<_> = (0..20).map(|n| (n * MS / 2, 1500)).collect();
     let (arrivals, _) = run(&config, 1, &sends);
@@ -97,18 +91,19 @@ fn a_queue_drains_while_it_fills() {
 
 #[test]
 fn the_same_seed_loses_the_same_packets_of_any_traffic() {
-    let config = |rate_mbit| PathConfig {
-        delay_ms: 10.0,
-        jitter_ms: 3.0,
-        loss: 0.02,
-        burst: Some(GilbertElliott {
+    let config = |rate_mbit| {
+        let mut path = PathConfig::default();
+        path.delay_ms = 10.0;
+        path.jitter_ms = 3.0;
+        path.loss = 0.02;
+        path.burst = Some(GilbertElliott {
             p_enter: 0.01,
             p_leave: 0.3,
             loss_good: 0.0,
             loss_bad: 0.7,
-        }),
-        rate_mbit,
-        ..PathConfig::default()
+        });
+        path.rate_mbit = rate_mbit;
+        path
     };
     let survivors = |seed, rate, gap, bytes| {
         let sends: Vec<_> = (0..5000).map(|n| (n * gap, bytes)).collect();
@@ -123,10 +118,8 @@ fn the_same_seed_loses_the_same_packets_of_any_traffic() {
 
 #[test]
 fn the_drop_pattern_of_a_seed_never_changes() {
-    let config = PathConfig {
-        loss: 0.01,
-        ..PathConfig::default()
-    };
+    let mut config = PathConfig::default();
+    config.loss = 0.01;
     let sends = vec![(0, 100); 1000];
     let kept = numbers(&run(&config, 1, &sends).0);
     let lost: Vec<u32> = (0..1000).filter(|n| !kept.contains(n)).collect();
@@ -138,11 +131,9 @@ const PATTERN_OF_SEED_1: [u32; 9] = [146, 236, 250, 259, 345, 501, 561, 687, 967
 
 #[test]
 fn jitter_stays_in_its_bounds_has_no_bias_and_keeps_the_order() {
-    let config = PathConfig {
-        delay_ms: 30.0,
-        jitter_ms: 5.0,
-        ..PathConfig::default()
-    };
+    let mut config = PathConfig::default();
+    config.delay_ms = 30.0;
+    config.jitter_ms = 5.0;
     let sends: Vec<_> = (0..200_000).map(|n| (n * MS / 10, 100)).collect();
     let (arrivals, _) = run(&config, 3, &sends);
     let delays: Vec<f64> = (arrivals.iter())
@@ -163,11 +154,9 @@ fn jitter_stays_in_its_bounds_has_no_bias_and_keeps_the_order() {
 
 #[test]
 fn reordered_packets_overtake_a_few_and_nothing_is_lost() {
-    let config = PathConfig {
-        delay_ms: 20.0,
-        reorder: 0.05,
-        ..PathConfig::default()
-    };
+    let mut config = PathConfig::default();
+    config.delay_ms = 20.0;
+    config.reorder = 0.05;
     let sends: Vec<_> = (0..10_000).map(|n| (n * MS / 10, 100)).collect();
     let (arrivals, counters) = run(&config, 3, &sends);
     let mut seen = numbers(&arrivals);
@@ -190,11 +179,9 @@ fn reordered_packets_overtake_a_few_and_nothing_is_lost() {
 
 #[test]
 fn a_lone_packet_has_nothing_to_overtake() {
-    let config = PathConfig {
-        delay_ms: 1.0,
-        reorder: 1.0,
-        ..PathConfig::default()
-    };
+    let mut config = PathConfig::default();
+    config.delay_ms = 1.0;
+    config.reorder = 1.0;
     let sends: Vec<_> = (0..100).map(|n| (n * 10 * MS, 100)).collect();
     let (arrivals, counters) = run(&config, 3, &sends);
     assert!(
@@ -208,12 +195,10 @@ fn a_lone_packet_has_nothing_to_overtake() {
 
 #[test]
 fn duplicates_arrive_twice_and_take_their_place_in_the_queue() {
-    let config = PathConfig {
-        duplicate: 1.0,
-        rate_mbit: Some(12.0),
-        queue_bytes: Some(4500),
-        ..PathConfig::default()
-    };
+    let mut config = PathConfig::default();
+    config.duplicate = 1.0;
+    config.rate_mbit = Some(12.0);
+    config.queue_bytes = Some(4500);
     let (arrivals, counters) = run(&config, 1, &[(0, 1500), (0, 1500)]);
     assert_eq!(arrivals, [(MS, 0), (2 * MS, 0), (3 * MS, 1)]);
     assert_eq!(
@@ -224,15 +209,13 @@ fn duplicates_arrive_twice_and_take_their_place_in_the_queue() {
 
 #[test]
 fn an_oversized_packet_is_dropped_and_reported() {
-    let config = PathConfig {
-        path_mtu: Some(1400),
-        changes: vec![Change {
-            at_s: 0.1,
-            path_mtu: Some(600),
-            ..Change::default()
-        }],
-        ..PathConfig::default()
-    };
+    let mut config = PathConfig::default();
+    config.path_mtu = Some(1400);
+    config.changes = vec![Change {
+        at_s: 0.1,
+        path_mtu: Some(600),
+        ..Change::default()
+    }];
     let mut path = Path::new(&config, 1);
     for (at, bytes, reported) in [
         (0, 1400, None),
@@ -255,49 +238,45 @@ fn an_oversized_packet_is_dropped_and_reported() {
     assert_eq!((counters.packets_in, counters.lost_packets), (5, 0));
     assert_eq!(path.held_packets(), 3);
     // A lost packet is not reported as oversized.
-    let lossy = PathConfig {
-        loss: 1.0,
-        ..config
-    };
+    let mut lossy = config;
+    lossy.loss = 1.0;
     assert_eq!(Path::new(&lossy, 1).enqueue(0, vec![0; 1500]), None);
 }
 
 #[test]
 fn changes_take_effect_at_their_time() {
     let at = |at_s, change: Change| Change { at_s, ..change };
-    let config = PathConfig {
-        delay_ms: 10.0,
-        rate_mbit: Some(12.0),
-        queue_bytes: Some(15_000),
-        // The changes are not in order of time, and the path must sort them.
-        changes: vec![
-            at(
-                0.3,
-                Change {
-                    loss: Some(0.0),
-                    delay_ms: Some(1.0),
-                    ..Change::default()
-                },
-            ),
-            at(
-                0.1,
-                Change {
-                    rate_mbit: Some(6.0),
-                    delay_ms: Some(40.0),
-                    ..Change::default()
-                },
-            ),
-            at(
-                0.2,
-                Change {
-                    loss: Some(1.0),
-                    queue_bytes: Some(1500),
-                    ..Change::default()
-                },
-            ),
-        ],
-        ..PathConfig::default()
-    };
+    let mut config = PathConfig::default();
+    config.delay_ms = 10.0;
+    config.rate_mbit = Some(12.0);
+    config.queue_bytes = Some(15_000);
+    // The changes are not in order of time, and the path must sort them.
+    config.changes = vec![
+        at(
+            0.3,
+            Change {
+                loss: Some(0.0),
+                delay_ms: Some(1.0),
+                ..Change::default()
+            },
+        ),
+        at(
+            0.1,
+            Change {
+                rate_mbit: Some(6.0),
+                delay_ms: Some(40.0),
+                ..Change::default()
+            },
+        ),
+        at(
+            0.2,
+            Change {
+                loss: Some(1.0),
+                queue_bytes: Some(1500),
+                ..Change::default()
+            },
+        ),
+    ];
     let sends: Vec<_> = [0, 150, 250, 350, 350].map(|ms| (ms * MS, 1500)).into();
     let (arrivals, counters) = run(&config, 1, &sends);
     // The last packet finds the smaller queue full.
@@ -307,25 +286,21 @@ fn changes_take_effect_at_their_time() {
 
 #[test]
 fn packets_do_not_overtake_when_the_delay_decreases() {
-    let config = PathConfig {
-        delay_ms: 100.0,
-        changes: vec![Change {
-            at_s: 0.01,
-            delay_ms: Some(1.0),
-            ..Change::default()
-        }],
-        ..PathConfig::default()
-    };
+    let mut config = PathConfig::default();
+    config.delay_ms = 100.0;
+    config.changes = vec![Change {
+        at_s: 0.01,
+        delay_ms: Some(1.0),
+        ..Change::default()
+    }];
     let (arrivals, _) = run(&config, 1, &[(9 * MS, 100), (20 * MS, 100)]);
     assert_eq!(arrivals, [(109 * MS, 0), (109 * MS, 1)]);
 }
 
 #[test]
 fn a_clock_that_goes_back_is_ignored() {
-    let config = PathConfig {
-        delay_ms: 1.0,
-        ..PathConfig::default()
-    };
+    let mut config = PathConfig::default();
+    config.delay_ms = 1.0;
     let mut path = Path::new(&config, 1);
     path.enqueue(5 * MS, packet(0, 100));
     path.enqueue(2 * MS, packet(1, 100));
@@ -345,10 +320,8 @@ fn memory_is_bounded_without_a_bottleneck() {
             &ZEROS
         }
     }
-    let config = PathConfig {
-        delay_ms: 1000.0,
-        ..PathConfig::default()
-    };
+    let mut config = PathConfig::default();
+    config.delay_ms = 1000.0;
     let mut path = Path::new(&config, 1);
     for _ in 0..2000 {
         path.enqueue(0, Huge);
@@ -380,26 +353,25 @@ fn any_config() -> impl Strategy<Value = PathConfig> {
                 (queue, path_mtu),
                 changes,
             )| {
-                PathConfig {
-                    delay_ms,
-                    jitter_ms,
-                    loss,
-                    reorder,
-                    duplicate,
-                    rate_mbit,
-                    queue_bytes: rate_mbit.map(|_| queue),
-                    path_mtu,
-                    changes: (changes.into_iter())
-                        .map(|(at_s, delay, rate, queue)| Change {
-                            at_s,
-                            delay_ms: Some(delay),
-                            rate_mbit: rate_mbit.map(|_| rate),
-                            queue_bytes: rate_mbit.map(|_| queue),
-                            ..Change::default()
-                        })
-                        .collect(),
-                    ..PathConfig::default()
-                }
+                let mut path = PathConfig::default();
+                path.delay_ms = delay_ms;
+                path.jitter_ms = jitter_ms;
+                path.loss = loss;
+                path.reorder = reorder;
+                path.duplicate = duplicate;
+                path.rate_mbit = rate_mbit;
+                path.queue_bytes = rate_mbit.map(|_| queue);
+                path.path_mtu = path_mtu;
+                path.changes = (changes.into_iter())
+                    .map(|(at_s, delay, rate, queue)| Change {
+                        at_s,
+                        delay_ms: Some(delay),
+                        rate_mbit: rate_mbit.map(|_| rate),
+                        queue_bytes: rate_mbit.map(|_| queue),
+                        ..Change::default()
+                    })
+                    .collect();
+                path
             },
         )
 }
@@ -446,7 +418,9 @@ proptest! {
 
     #[test]
     fn the_bottleneck_is_never_faster_than_its_rate(rate in 1.0..100.0f64, seed: u64, sends in any_sends()) {
-        let config = PathConfig { rate_mbit: Some(rate), delay_ms: 5.0, ..PathConfig::default() };
+        let mut config = PathConfig::default();
+        config.rate_mbit = Some(rate);
+        config.delay_ms = 5.0;
         let (arrivals, _) = run(&config, seed, &sends);
         for (first, (start, _)) in arrivals.iter().enumerate() {
             let mut bits = 0;

@@ -37,6 +37,7 @@ const MIN_IDLE_TIMEOUT: Duration = Duration::from_secs(7);
 ///
 /// The defaults suit paths of up to 1 Gbit/s with a round-trip time of 300 ms.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RudpConfig {
     /// The rate controller. Default: `bbr`.
     pub controller: ControllerKind,

@@ -53,6 +53,7 @@ impl OutputPolicy {
 /// `threads`, `path`, `table_lead`, `decides_scheme`, and `ot` if one side has [`OtChoice::Auto`].
 /// The schemes may differ too, but both sides must allow a common one.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// The garbling scheme. If [`other_schemes`](Self::other_schemes) contains further schemes,
     /// this one is preferred.

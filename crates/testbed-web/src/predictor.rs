@@ -205,11 +205,9 @@ impl Predictor {
         let facts = facts(&program);
         let split = InputSplit::first_to_garbler(program.input_widths());
         let of = |scheme, batch| {
-            let config = Config {
-                scheme,
-                batch,
-                ..Config::default()
-            };
+            let mut config = Config::default();
+            config.scheme = scheme;
+            config.batch = batch;
             // The garbler is party A, which listens.
             Computation::new(&program, &split, &config, End::Listener)
         };

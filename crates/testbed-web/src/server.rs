@@ -37,6 +37,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The settings of a server.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ServerConfig {
     /// The address to listen on. With port 0, the system chooses a free port.
     pub listen: SocketAddr,
@@ -50,6 +51,26 @@ pub struct ServerConfig {
     pub allow_programs: bool,
     /// The transports that users may choose. The program at `binary` must support them too.
     pub registry: Registry,
+}
+
+impl ServerConfig {
+    /// Returns the settings of a server without a token, on which clients may not run commands.
+    #[must_use]
+    pub fn new(
+        listen: SocketAddr,
+        data: impl Into<PathBuf>,
+        binary: impl Into<PathBuf>,
+        registry: Registry,
+    ) -> Self {
+        Self {
+            listen,
+            data: data.into(),
+            binary: binary.into(),
+            token: None,
+            allow_programs: false,
+            registry,
+        }
+    }
 }
 
 /// A listening server.

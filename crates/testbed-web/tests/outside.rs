@@ -60,15 +60,10 @@ fn a_matrix_accepts_a_registered_transport() {
 #[tokio::test]
 async fn the_options_of_the_web_ui_list_a_registered_transport() {
     let folder = tempfile::tempdir().unwrap();
-    let server = WebServer::bind(ServerConfig {
-        listen: "127.0.0.1:0".parse().unwrap(),
-        data: folder.path().to_owned(),
-        binary: std::env::current_exe().unwrap(),
-        token: None,
-        allow_programs: false,
-        registry: registry(),
-    });
-    let server = server.await.unwrap();
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let binary = std::env::current_exe().unwrap();
+    let config = ServerConfig::new(listen, folder.path(), binary, registry());
+    let server = WebServer::bind(config).await.unwrap();
     let address = server.address();
     let asking = async {
         let mut stream = TcpStream::connect(address).await.unwrap();

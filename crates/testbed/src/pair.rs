@@ -41,6 +41,7 @@ const TICK: Duration = Duration::from_millis(5);
 
 /// Options for the execution of two programs.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct PairOptions<'a> {
     /// Time limit of the program on side B, after which the run fails. `None` for no limit. With a
     /// limit, the program on side B is also ended soon after the program on side A has failed.

@@ -54,6 +54,7 @@ pub struct Link {
 
 /// The description of a link.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LinkInfo {
     /// Name of the transport.
     pub transport: &'static str,
@@ -73,8 +74,30 @@ pub struct LinkInfo {
     pub timings: LinkTimings,
 }
 
+impl LinkInfo {
+    /// Returns the description of a plaintext link to an unauthenticated peer, whose set-up took no
+    /// time. Implementors of [`Transport`](crate::Transport) change the fields that differ.
+    #[must_use]
+    pub fn new(
+        transport: &'static str,
+        local_address: impl Into<String>,
+        peer_address: impl Into<String>,
+    ) -> Self {
+        Self {
+            transport,
+            local_address: local_address.into(),
+            peer_address: peer_address.into(),
+            peer_fingerprint: None,
+            encrypted: false,
+            cipher: None,
+            timings: LinkTimings::default(),
+        }
+    }
+}
+
 /// The set-up times of a link.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct LinkTimings {
     /// Time from the start of name resolution until the connection is open. Zero on the listening
     /// side.

@@ -42,6 +42,15 @@
 //! # }
 //! ```
 //!
+//! # Settings
+//! Structs of settings, such as [`Config`], may get more fields in later versions. Programs start
+//! from `default` or `new`, and assign the fields that differ:
+//!
+//! ```
+//! let mut config = transpute::Config::default();
+//! config.batch = 8;
+//! ```
+//!
 //! # Security
 //! The garbler's inputs and the authenticity of the output are protected against a **malicious**
 //! evaluator. The evaluator's inputs are protected only against a **semi-honest** garbler, which

@@ -54,11 +54,9 @@ mod tests {
             from_peer: KnownDirection::of_rate(Bandwidth::from_megabits_per_second(100.0)),
             ..KnownPath::of_rtt(Duration::from_millis(20))
         };
-        let mut config = Config {
-            decides_scheme: true,
-            other_schemes: SchemeSet::RECOMMENDED,
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.decides_scheme = true;
+        config.other_schemes = SchemeSet::RECOMMENDED;
         let choice = prefer(&mut config, 1_000_000, &slow).unwrap();
         assert_eq!(choice.chosen().name, "three-halves");
         assert_eq!(config.scheme, Scheme::ThreeHalves);
@@ -67,15 +65,11 @@ mod tests {
         prefer(&mut config, 1_000_000, &local).unwrap();
         assert_eq!(config.scheme, Scheme::HalfGates);
 
-        let mut listener = Config {
-            decides_scheme: false,
-            ..config.clone()
-        };
+        let mut listener = config.clone();
+        listener.decides_scheme = false;
         assert_eq!(prefer(&mut listener, 1_000_000, &slow), None);
-        let mut single = Config {
-            decides_scheme: true,
-            ..Config::default()
-        };
+        let mut single = Config::default();
+        single.decides_scheme = true;
         assert_eq!(prefer(&mut single, 1_000_000, &slow), None);
         for unchanged in [listener, single] {
             assert_eq!(unchanged.scheme, Scheme::HalfGates);

@@ -106,10 +106,8 @@ mod tests {
         let circuit = transpute_circuit::generators::aes128();
         let program = Program::compile(&circuit);
         let split = InputSplit::first_to_garbler(program.input_widths());
-        let config = Config {
-            scheme,
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.scheme = scheme;
         Computation::new(&program, &split, &config, End::Listener)
     }
 
@@ -136,10 +134,8 @@ mod tests {
         let circuit = transpute_circuit::generators::aes128();
         let program = Program::compile(&circuit);
         let split = InputSplit::first_to_garbler(program.input_widths());
-        let config = Config {
-            batch: u64::MAX,
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.batch = u64::MAX;
         let computation = Computation::new(&program, &split, &config, End::Connector);
         assert!(matches!(
             computation.workload(),

@@ -46,11 +46,10 @@ impl Chooser for Only {
 }
 
 fn auto(bytes: u64) -> Auto {
-    Auto {
-        workload: Workload::transfer(End::Listener, bytes),
-        options: patient(),
-        ..Auto::default()
-    }
+    let mut auto = Auto::default();
+    auto.workload = Workload::transfer(End::Listener, bytes);
+    auto.options = patient();
+    auto
 }
 
 async fn bind(security: &Security, offer: Offer) -> AutoListener {
@@ -92,11 +91,9 @@ async fn every_transport_can_be_chosen_and_every_candidate_is_judged() {
     let mut listener = bind(&listening, Offer::all()).await;
     for name in ["tcp", "quic", "rudp", "tcp-striped"] {
         let among = ["tcp", "rudp", "quic", "tcp-striped"].map(|name| name.parse().unwrap());
-        let auto = Auto {
-            candidates: Some(among.to_vec()),
-            chooser: Arc::new(Only(name)),
-            ..auto(2000)
-        };
+        let mut auto = auto(2000);
+        auto.candidates = Some(among.to_vec());
+        auto.chooser = Arc::new(Only(name));
         let selection = meet(&mut listener, &auto, &connecting).await;
         let choice = &selection.choice;
         assert_eq!(

@@ -142,13 +142,9 @@ async fn auto_picks_it_between_two_parties() {
 #[tokio::test]
 async fn auto_uses_it_where_nothing_else_is_offered() {
     let [listening, connecting] = pinned();
-    let registry = registry();
-    let offer = Offer::among(&registry, [NAME]).unwrap();
-    let auto = Auto {
-        registry,
-        offer,
-        ..Auto::default()
-    };
+    let mut auto = Auto::default();
+    auto.registry = registry();
+    auto.offer = Offer::among(&auto.registry, [NAME]).unwrap();
     let mut listener = auto.listen("127.0.0.1:0", &listening).await.unwrap();
     let address = listener.local_address();
     let (accepted, connected) =
@@ -160,12 +156,10 @@ async fn auto_uses_it_where_nothing_else_is_offered() {
 #[tokio::test]
 async fn a_peer_that_does_not_know_it_uses_another() {
     let [listening, connecting] = pinned();
-    let knows = Auto {
-        offer: Offer::of_registry(&registry()),
-        registry: registry(),
-        chooser: Arc::new(Preferring),
-        ..Auto::default()
-    };
+    let mut knows = Auto::default();
+    knows.offer = Offer::of_registry(&registry());
+    knows.registry = registry();
+    knows.chooser = Arc::new(Preferring);
     for (listens, connects) in [(&knows, &Auto::default()), (&Auto::default(), &knows)] {
         let mut listener = listens.listen("127.0.0.1:0", &listening).await.unwrap();
         let address = listener.local_address();
@@ -179,11 +173,9 @@ async fn a_peer_that_does_not_know_it_uses_another() {
 #[tokio::test]
 async fn a_probe_tries_it() {
     let [listening, connecting] = pinned();
-    let auto = Auto {
-        offer: Offer::of_registry(&registry()),
-        registry: registry(),
-        ..Auto::default()
-    };
+    let mut auto = Auto::default();
+    auto.offer = Offer::of_registry(&registry());
+    auto.registry = registry();
     let mut listener = auto.listen("127.0.0.1:0", &listening).await.unwrap();
     let address = listener.local_address();
     let accepting = tokio::spawn(async move { listener.accept().await });

@@ -440,10 +440,8 @@ async fn evaluate(
     input: Bits,
 ) -> Result<Bits, ProtocolError> {
     let split = InputSplit::first_to_garbler(program.input_widths());
-    let config = Config {
-        output: OutputPolicy::Both,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.output = OutputPolicy::Both;
     let encrypted = state.channel.is_encrypted();
     let call = Call {
         program,

@@ -88,16 +88,14 @@ impl Rounds {
 
     /// Returns the party with this role. The device garbles, and the server evaluates.
     pub(crate) fn party(&self, role: Role) -> Party {
+        let mut config = ConnectionConfig::default();
+        config.garbles = role == Role::Garbler;
+        let mut options = DriverOptions::default();
+        options.idle_timeout = IDLE_TIMEOUT;
         Party::new(role, self.program.clone())
             .expect_runs(self.batches(), 1)
-            .connection_config(ConnectionConfig {
-                garbles: role == Role::Garbler,
-                ..ConnectionConfig::default()
-            })
-            .driver_options(DriverOptions {
-                idle_timeout: IDLE_TIMEOUT,
-                ..DriverOptions::default()
-            })
+            .connection_config(config)
+            .driver_options(options)
     }
 
     fn batches(&self) -> u64 {

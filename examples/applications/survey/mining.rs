@@ -164,10 +164,8 @@ impl Miner<'_> {
 
     fn call(&self, group: &[Itemset], program: Arc<Program>) -> Result<Running, Box<dyn Error>> {
         let split = InputSplit::new(program.input_widths(), &[0, 1])?;
-        let config = Config {
-            output: OutputPolicy::Both,
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.output = OutputPolicy::Both;
         let mut bits = Bits::new();
         for item in items(group) {
             self.shares.table.append_column(item as usize, &mut bits);

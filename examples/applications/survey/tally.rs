@@ -258,11 +258,9 @@ pub(crate) fn program(bins: &Bins, answers: usize) -> Result<Arc<Program>, Box<d
 
 /// Returns a party for one run with an evaluation for each of `questions` questions.
 pub(crate) fn party(role: Role, program: Arc<Program>, questions: usize) -> Party {
-    let config = Config {
-        batch: questions as u64,
-        output: OutputPolicy::Both,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.batch = questions as u64;
+    config.output = OutputPolicy::Both;
     Party::new(role, program)
         .garbler_inputs([0, 1])
         .config(config)

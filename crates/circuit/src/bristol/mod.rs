@@ -82,6 +82,7 @@ pub enum Format {
 /// Limits on the sizes that a circuit file declares, for sizes that the file's length does not
 /// bound.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct ParseLimits {
     /// Maximum number of input bits of the circuit. The default is 2^24.
     ///

@@ -10,6 +10,7 @@ use crate::{Circuit, Gate, Op, Wire};
 
 /// Options for writing a circuit file.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct WriteOptions {
     /// Whether to write consecutive AND gates that are independent of each other as one `MAND`. The
     /// default is `false`, because only readers of the extended Bristol Fashion accept `MAND`. In

@@ -35,6 +35,7 @@ pub enum XorProfile {
 
 /// Options of [`min_of_candidates`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct CandidatesOptions {
     /// The order in which the candidates are compared. The default is a tree.
     pub shape: MinimumShape,

@@ -12,6 +12,7 @@ pub const MAX_WEIGHT_BITS: usize = 64;
 
 /// Options of [`exact_min_cut`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct ExactMinCutOptions {
     /// Whether each weight is the sum of two shares, one from each party.
     pub shared: bool,

@@ -168,16 +168,16 @@ fn short_files_cannot_allocate_much_memory() {
     let text = "0 2000000000\n2 1 2000000000\n1 1\n";
     assert_rejected(text, 2, 5, inputs(2_000_000_001, 1 << 24));
     let text = "1 3\n2 2 1\n1 1\n2 1 0 1 3 XOR\n";
-    let limits = ParseLimits { input_bits: 2 };
+    let mut limits = ParseLimits::default();
+    limits.input_bits = 2;
     let error = bristol::read(text.as_bytes(), text.len() as u64, &limits).unwrap_err();
     assert_eq!(
         error.to_string(),
         "line 2, column 5: the circuit has at least 3 input bits, the limit is 2"
     );
     let text = "0 2147483648\n1 2147483648\n1 1\n";
-    let limits = ParseLimits {
-        input_bits: u32::MAX,
-    };
+    let mut limits = ParseLimits::default();
+    limits.input_bits = u32::MAX;
     let error = bristol::read(text.as_bytes(), u64::MAX, &limits).unwrap_err();
     assert!(
         error.to_string().contains("at most 2^31 - 1 wires"),

@@ -67,14 +67,13 @@ fn constant(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn compile(args: &Args) -> Result<(), Failure> {
-    let options = CompileOptions {
-        function: args.function.clone(),
-        constants: args.constants.clone(),
-        panics: if args.ignore_panics {
-            Panics::Ignore
-        } else {
-            Panics::Output
-        },
+    let mut options = CompileOptions::default();
+    options.function = args.function.clone();
+    options.constants = args.constants.clone();
+    options.panics = if args.ignore_panics {
+        Panics::Ignore
+    } else {
+        Panics::Output
     };
     if args.contained {
         let circuit = language::contained(&args.source, &options, args.bounds)?;

@@ -33,7 +33,9 @@ impl FileFormat {
             Self::FashionExtended => (Format::Fashion, true),
             Self::Old => (Format::Old, false),
         };
-        (format, WriteOptions { group_ands })
+        let mut options = WriteOptions::default();
+        options.group_ands = group_ands;
+        (format, options)
     }
 }
 

@@ -133,9 +133,9 @@ impl LinkArgs {
 /// Returns the transport that `text` names. `auto` chooses for the workload `work`, if it is given.
 fn transport(text: &str, work: Option<Workload>) -> Result<Arc<dyn Transport>, TransportError> {
     if text == Auto::NAME {
-        let auto = Auto::default();
-        let workload = work.unwrap_or(auto.workload);
-        return Ok(Arc::new(Auto { workload, ..auto }));
+        let mut auto = Auto::default();
+        auto.workload = work.unwrap_or(auto.workload);
+        return Ok(Arc::new(auto));
     }
     registry().get(text)
 }

@@ -91,12 +91,11 @@ pub(crate) struct Args {
 impl Args {
     /// Returns the protocol settings of a run with `batch` evaluations.
     pub(super) fn config(&self, batch: u64) -> Config {
-        Config {
-            ot: self.ot,
-            threads: self.threads.unwrap_or(NonZeroUsize::MIN),
-            batch,
-            ..self.terms.config()
-        }
+        let mut config = self.terms.config();
+        config.ot = self.ot;
+        config.threads = self.threads.unwrap_or(NonZeroUsize::MIN);
+        config.batch = batch;
+        config
     }
 
     /// Returns the maximum number of concurrent runs of `--repeat`.

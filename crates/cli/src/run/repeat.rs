@@ -36,11 +36,10 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     let program = party.program().clone();
     let party = party.expect_runs(count.get(), args.pipeline() as u64);
-    let party = party.connection_config(ConnectionConfig {
-        garbles: args.terms.role == Role::Garbler,
-        base_ot: args.terms.base_ot,
-        ..ConnectionConfig::default()
-    });
+    let mut config = ConnectionConfig::default();
+    config.garbles = args.terms.role == Role::Garbler;
+    config.base_ot = args.terms.base_ot;
+    let party = party.connection_config(config);
     let repeating = async {
         let connection = match (&args.listen, &args.connect) {
             (Some(address), _) => {

@@ -69,16 +69,15 @@ pub(crate) struct Args {
 
 impl Args {
     pub(super) fn limits(&self) -> Limits {
-        Limits {
-            max_connections: self.max_connections.get(),
-            max_per_peer: self.max_per_peer.get(),
-            runs_at_once: self.runs_at_once.get(),
-            runs_per_connection: self.runs_per_connection.get(),
-            idle: self.idle,
-            stall: self.stall,
-            run_time: self.run_time,
-            drain: self.drain,
-            ..Limits::default()
-        }
+        let mut limits = Limits::default();
+        limits.max_connections = self.max_connections.get();
+        limits.max_per_peer = self.max_per_peer.get();
+        limits.runs_at_once = self.runs_at_once.get();
+        limits.runs_per_connection = self.runs_per_connection.get();
+        limits.idle = self.idle;
+        limits.stall = self.stall;
+        limits.run_time = self.run_time;
+        limits.drain = self.drain;
+        limits
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use transpute::{
-    Bits, Config, Inputs, Party,
+    Bits, Inputs, Party,
     serve::{Request, ServerEvent, Service, Stopper},
     session::{Decline, Repeat},
     transport::Throttle,
@@ -25,10 +25,9 @@ pub(crate) fn serve(args: &Args) -> Result<(), Failure> {
     args.terms.check()?;
     let party = args.terms.party()?;
     let inputs = (args.terms).bits(&Wanted::of(args.terms.role, party.split()?))?;
-    let party = party.config(Config {
-        batch: args.max_batch.get(),
-        ..args.terms.config()
-    });
+    let mut config = args.terms.config();
+    config.batch = args.max_batch.get();
+    let party = party.config(config);
     raise_file_limit(args);
     let stopper = Arc::new(OnceLock::new());
     let reporter = Reporter {

@@ -162,10 +162,9 @@ fn declined_runs_do_not_fill_the_log() {
         let party = Party::new(Role::Evaluator, other)
             .transport("tcp")
             .plaintext();
-        let connecting = party.connection_config(ConnectionConfig {
-            garbles: false,
-            ..ConnectionConfig::default()
-        });
+        let mut config = ConnectionConfig::default();
+        config.garbles = false;
+        let connecting = party.connection_config(config);
         let evaluator = connecting.connect(&server.address).open().await.unwrap();
         for _ in 0..RUNS {
             let input = Bits::zeros(8);

@@ -37,12 +37,11 @@ impl Setup {
         let mut rng = StdRng::seed_from_u64(3);
         let inputs = circuit.input_bits();
         let bits = |_| (0..inputs).map(|_| rng.next_u32() & 1 == 1).collect();
+        let mut config = Config::default();
+        config.batch = evaluations as u64;
         Self {
             circuit,
-            config: Config {
-                batch: evaluations as u64,
-                ..Config::default()
-            },
+            config,
             inputs: (0..evaluations).map(bits).collect(),
         }
     }

@@ -42,7 +42,9 @@ const MIN_JITTER_STEP: u64 = 10_000_000;
 /// use transpute_netem::scenario::PathConfig;
 ///
 /// // 12 Mbit/s: 1 ms for 1,500 bytes; and a delay of 20 ms.
-/// let config = PathConfig { delay_ms: 20.0, rate_mbit: Some(12.0), ..PathConfig::default() };
+/// let mut config = PathConfig::default();
+/// config.delay_ms = 20.0;
+/// config.rate_mbit = Some(12.0);
 /// let mut path = Path::new(&config, 1);
 /// path.enqueue(0, vec![0; 1500]);
 /// assert!(path.dequeue(20_999_999).is_none());

@@ -65,6 +65,7 @@ pub struct Scenario {
 /// path without any of them.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct PathConfig {
     /// One-way delay in milliseconds, without the time in the queue and on the bottleneck.
     pub delay_ms: f64,

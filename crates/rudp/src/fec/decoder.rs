@@ -11,6 +11,7 @@ use super::{
 
 /// The limits of a [`DecoderStore`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct DecoderLimits {
     /// The maximum number of blocks that are neither complete nor given up.
     pub blocks: usize,

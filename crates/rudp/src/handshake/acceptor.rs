@@ -42,6 +42,7 @@ const MAX_NETWORKS: usize = 1024;
 
 /// The limits of a listener for connectors that are not authenticated yet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct AcceptLimits {
     /// The maximum number of connectors whose first messages are incomplete. Each takes up to 18
     /// KiB of memory. Default: 256.

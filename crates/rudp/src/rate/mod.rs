@@ -118,6 +118,7 @@ pub struct Snapshot {
 
 /// The initial settings of a controller.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct ControllerSettings {
     /// The size of a full packet on the wire, in bytes.
     pub packet_bytes: u64,

@@ -34,18 +34,16 @@ fn measure(rate_mbit: f64, seed: u64, conditions: Conditions) -> Option<RateEsti
 
 /// Sends a train over a path and returns its receiver.
 fn send(rate_mbit: f64, seed: u64, conditions: Conditions) -> TrainReceiver {
-    let config = PathConfig {
-        delay_ms: 55.0,
-        rate_mbit: Some(rate_mbit),
-        queue_bytes: Some(match conditions.queue {
-            0 => 4 << 20,
-            bytes => bytes,
-        }),
-        jitter_ms: conditions.jitter_ms,
-        loss: conditions.loss,
-        reorder: conditions.reorder,
-        ..PathConfig::default()
-    };
+    let mut config = PathConfig::default();
+    config.delay_ms = 55.0;
+    config.rate_mbit = Some(rate_mbit);
+    config.queue_bytes = Some(match conditions.queue {
+        0 => 4 << 20,
+        bytes => bytes,
+    });
+    config.jitter_ms = conditions.jitter_ms;
+    config.loss = conditions.loss;
+    config.reorder = conditions.reorder;
     let mut path: Path<Vec<u8>> = Path::new(&config, seed);
     let packet = |tag: u8, index: usize| {
         let mut packet = vec![0; BYTES as usize];

@@ -146,7 +146,11 @@ proptest! {
             0..400,
         ),
     ) {
-        let limits = DecoderLimits { blocks: 4, bytes: 2000, remembered: 16, max_segment: 32 };
+        let mut limits = DecoderLimits::default();
+        limits.blocks = 4;
+        limits.bytes = 2000;
+        limits.remembered = 16;
+        limits.max_segment = 32;
         let mut store = DecoderStore::new(limits);
         for (data, block, a, b, c, length, fill, start) in steps {
             let bytes = vec![fill; length];
@@ -281,10 +285,8 @@ fn a_block_that_decodes_to_invalid_segments_is_corrupt() {
 
 #[test]
 fn the_oldest_block_is_given_up_for_a_newer_one() {
-    let limits = DecoderLimits {
-        blocks: 2,
-        ..DecoderLimits::default()
-    };
+    let mut limits = DecoderLimits::default();
+    limits.blocks = 2;
     let mut store = DecoderStore::new(limits);
     for block in [5, 7, 6] {
         store.insert_data(block, 0, &[1; 10], |_, _| {}).unwrap();

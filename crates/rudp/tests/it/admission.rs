@@ -20,12 +20,11 @@ const VERSIONS: u8 = 0x33;
 
 /// Limits of a listener without room for half-open connectors, so that every connector needs a
 /// token.
-const BUSY: AcceptLimits = AcceptLimits {
-    half_open: 0,
-    handshakes: 128,
-    signatures: 256,
-    signatures_per_network: 64,
-};
+fn busy() -> AcceptLimits {
+    let mut limits = AcceptLimits::default();
+    limits.half_open = 0;
+    limits
+}
 
 fn listener(limits: AcceptLimits) -> Listener {
     Listener::with_limits(RudpConfig::default(), true, 1000, limits)
@@ -128,7 +127,7 @@ fn a_flight_resumes_when_more_bytes_arrive() {
 #[test]
 fn a_retry_costs_one_round_trip() {
     let connector = connect(RudpConfig::default(), Time::ZERO, true, 1);
-    let mut link = Link::of(connector, listener(BUSY));
+    let mut link = Link::of(connector, listener(busy()));
     let mut retries = 0;
     let mut listener_trains = 0;
     link.run(4 * RTT, &mut |datagram| {
@@ -154,7 +153,7 @@ fn a_retry_costs_one_round_trip() {
 #[test]
 fn tokens_of_other_connectors_are_rejected() {
     let connector = connect(RudpConfig::default(), Time::ZERO, true, 1);
-    let mut link = Link::of(connector, listener(BUSY));
+    let mut link = Link::of(connector, listener(busy()));
     let mut with_token: Vec<Vec<u8>> = Vec::new();
     link.run(RTT + MS, &mut |datagram| {
         let has_token = datagram.is(INITIAL) && datagram.is_upward && datagram.bytes[24] > 0;
@@ -165,7 +164,7 @@ fn tokens_of_other_connectors_are_rejected() {
     });
     let messages = &with_token[..2];
     let sessions = |from: SocketAddr, now: Time, change: &dyn Fn(&mut Vec<u8>)| {
-        let mut other = listener(BUSY);
+        let mut other = listener(busy());
         for message in messages {
             let mut message = message.clone();
             change(&mut message);
@@ -213,7 +212,7 @@ fn forged(first: u8, version: u8, answered: &[u8], list: &[u8]) -> Datagram {
 /// have no effect.
 #[test]
 fn retry_packets_count_once() {
-    for limits in [BUSY, AcceptLimits::default()] {
+    for limits in [busy(), AcceptLimits::default()] {
         let connector = connect(RudpConfig::default(), Time::ZERO, true, 1);
         let mut link = Link::of(connector, listener(limits));
         let mut first = Vec::new();
@@ -225,7 +224,7 @@ fn retry_packets_count_once() {
         let mut other_connection = answered.clone();
         other_connection[3] ^= 1;
         link.inject(forged(RETRY, VERSION, &other_connection, &[1; 36]));
-        if limits != BUSY {
+        if limits != busy() {
             // The packet is injected before the listener's first packet arrives.
             link.run(RTT / 2 - 2 * MS, &mut |_| true);
             link.inject(forged(RETRY, VERSION, answered, &[2; 36]));
@@ -323,10 +322,8 @@ fn a_version_mismatch_names_both_versions() {
 fn flood(limits: AcceptLimits, max_sessions: u64) {
     const SECONDS: u64 = 3;
     const PER_MS: u64 = 100;
-    let quiet = RudpConfig {
-        probe: false,
-        ..RudpConfig::default()
-    };
+    let mut quiet = RudpConfig::default();
+    quiet.probe = false;
     let pool: Vec<_> = (0..200).map(|seed| first_packets(seed, &quiet)).collect();
     let connector = connect(RudpConfig::default(), Time::ZERO, true, 12_345);
     let mut link = Link::of(connector, listener(limits));
@@ -389,11 +386,9 @@ fn a_flood_of_first_packets_costs_bounded_memory_and_signatures() {
 
 #[test]
 fn a_flood_of_first_packets_costs_bounded_signatures_per_second() {
-    let limits = AcceptLimits {
-        handshakes: 1_000_000,
-        signatures: 50,
-        ..AcceptLimits::default()
-    };
+    let mut limits = AcceptLimits::default();
+    limits.handshakes = 1_000_000;
+    limits.signatures = 50;
     // Signatures are made for a burst of one second, for three seconds, and for the legitimate
     // connector.
     flood(limits, 50 * 4 + 1);
@@ -402,19 +397,15 @@ fn a_flood_of_first_packets_costs_bounded_signatures_per_second() {
 /// Connectors with a validated address share the signatures of their network.
 #[test]
 fn signatures_per_network_are_limited() {
-    let limits = AcceptLimits {
-        signatures_per_network: 8,
-        ..BUSY
-    };
+    let mut limits = busy();
+    limits.signatures_per_network = 8;
     let mut server = listener(limits);
     for number in 0..60 {
         // The connectors are in two networks, each with a prefix of 24 bits.
         let network = 2 + number % 2;
         let source = SocketAddr::from(([192, 0, network as u8, number as u8], 1));
-        let quiet = RudpConfig {
-            probe: false,
-            ..RudpConfig::default()
-        };
+        let mut quiet = RudpConfig::default();
+        quiet.probe = false;
         let mut link = Link::of(connect(quiet, Time::ZERO, true, number), server);
         link.source = source;
         link.run(RTT + RTT / 2 + MS, &mut |datagram| {

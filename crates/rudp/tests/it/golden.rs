@@ -79,10 +79,8 @@ fn line(is_upward: bool, packet: &[u8]) -> String {
 
 /// Returns the answers to a first packet: a Retry packet and a version negotiation packet.
 fn answers(first: &[u8]) -> String {
-    let limits = AcceptLimits {
-        half_open: 0,
-        ..AcceptLimits::default()
-    };
+    let mut limits = AcceptLimits::default();
+    limits.half_open = 0;
     let mut listener = Listener::with_limits(RudpConfig::default(), false, 1, limits);
     let mut other_version = first.to_vec();
     other_version[1] += 1;

@@ -8,13 +8,12 @@ use crate::sim::{Outcome, Setup, overhead, run};
 const GBIT: f64 = 1000.0;
 
 fn path(rtt_ms: f64, loss: f64, queue_bdp: f64) -> PathConfig {
-    PathConfig {
-        delay_ms: rtt_ms / 2.0,
-        loss,
-        rate_mbit: Some(GBIT),
-        queue_bdp: Some(queue_bdp),
-        ..PathConfig::default()
-    }
+    let mut path = PathConfig::default();
+    path.delay_ms = rtt_ms / 2.0;
+    path.loss = loss;
+    path.rate_mbit = Some(GBIT);
+    path.queue_bdp = Some(queue_bdp);
+    path
 }
 
 fn limit(rtt_ms: f64, bytes: u64) -> f64 {
@@ -168,12 +167,10 @@ fn the_start_spares_a_short_queue() {
         (50.0, 50.0),
         (110.0, 10.0),
     ] {
-        let path = PathConfig {
-            delay_ms: rtt_ms / 2.0,
-            rate_mbit: Some(rate_mbit),
-            queue_bytes: Some(32_000),
-            ..PathConfig::default()
-        };
+        let mut path = PathConfig::default();
+        path.delay_ms = rtt_ms / 2.0;
+        path.rate_mbit = Some(rate_mbit);
+        path.queue_bytes = Some(32_000);
         let outcome = transfer(&Setup::new(&path, 1_000_000, 1));
         // The train of the handshake fills the queue. Data after it, except ten packets, wait for
         // the report.
@@ -185,12 +182,10 @@ fn the_start_spares_a_short_queue() {
 #[test]
 fn the_application_cannot_write_far_ahead_of_a_slow_path() {
     for (rtt_ms, rate_mbit, max) in [(2.0, 20.0, 300_000), (30.0, 20.0, 600_000)] {
-        let path = PathConfig {
-            delay_ms: rtt_ms / 2.0,
-            rate_mbit: Some(rate_mbit),
-            queue_bytes: Some(75_000),
-            ..PathConfig::default()
-        };
+        let mut path = PathConfig::default();
+        path.delay_ms = rtt_ms / 2.0;
+        path.rate_mbit = Some(rate_mbit);
+        path.queue_bytes = Some(75_000);
         let outcome = transfer(&Setup::new(&path, 12_000_000, 1));
         eprintln!("{rtt_ms} ms: {} bytes ahead", outcome.ahead);
         assert!(outcome.ahead <= max, "{rtt_ms} ms: {}", outcome.ahead);

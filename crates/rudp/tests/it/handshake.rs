@@ -20,11 +20,10 @@ const INITIAL: u8 = 0x30;
 const HANDSHAKE: u8 = 0x31;
 
 fn path(rtt_ms: f64) -> PathConfig {
-    PathConfig {
-        delay_ms: rtt_ms / 2.0,
-        rate_mbit: Some(100.0),
-        ..PathConfig::default()
-    }
+    let mut path = PathConfig::default();
+    path.delay_ms = rtt_ms / 2.0;
+    path.rate_mbit = Some(100.0);
+    path
 }
 
 /// Establishes connections over this path, and sends some bytes both ways over each.
@@ -43,21 +42,17 @@ fn survives(path: &PathConfig, corrupt: f64, seeds: u64) {
 
 #[test]
 fn a_handshake_completes_under_thirty_percent_loss() {
-    let path = PathConfig {
-        loss: 0.3,
-        ..path(40.0)
-    };
+    let mut path = path(40.0);
+    path.loss = 0.3;
     survives(&path, 0.0, 100);
 }
 
 #[test]
 fn a_handshake_completes_under_reordering_and_duplication() {
-    let path = PathConfig {
-        reorder: 0.3,
-        duplicate: 0.3,
-        jitter_ms: 5.0,
-        ..path(40.0)
-    };
+    let mut path = path(40.0);
+    path.reorder = 0.3;
+    path.duplicate = 0.3;
+    path.jitter_ms = 5.0;
     survives(&path, 0.0, 100);
 }
 
@@ -68,15 +63,13 @@ fn corrupted_packets_count_as_lost() {
 
 #[test]
 fn a_handshake_completes_under_bursts_of_loss() {
-    let path = PathConfig {
-        burst: Some(GilbertElliott {
-            p_enter: 0.05,
-            p_leave: 0.3,
-            loss_good: 0.0,
-            loss_bad: 1.0,
-        }),
-        ..path(40.0)
-    };
+    let mut path = path(40.0);
+    path.burst = Some(GilbertElliott {
+        p_enter: 0.05,
+        p_leave: 0.3,
+        loss_good: 0.0,
+        loss_bad: 1.0,
+    });
     survives(&path, 0.0, 100);
 }
 
@@ -85,10 +78,8 @@ fn a_handshake_completes_under_bursts_of_loss() {
 #[test]
 fn two_percent_loss_causes_no_timeout() {
     const HANDSHAKES: u64 = 20_000;
-    let path = PathConfig {
-        loss: 0.02,
-        ..path(100.0)
-    };
+    let mut path = path(100.0);
+    path.loss = 0.02;
     let mut slow = 0;
     for seed in 0..HANDSHAKES {
         let mut setup = Setup::new(&path, 0, seed);
@@ -107,10 +98,8 @@ fn two_percent_loss_causes_no_timeout() {
 #[test]
 fn a_handshake_takes_one_round_trip_and_measures_it() {
     for rtt_ms in [1.0, 20.0, 300.0] {
-        let path = PathConfig {
-            rate_mbit: Some(1000.0),
-            ..path(rtt_ms)
-        };
+        let mut path = path(rtt_ms);
+        path.rate_mbit = Some(1000.0);
         let outcome = run(&Setup::new(&path, 1000, 1));
         outcome.assert_complete("clean");
         let at = |at: Option<Time>| at.unwrap().as_nanos() as f64 / 1e6;
@@ -135,15 +124,11 @@ fn a_handshake_takes_one_round_trip_and_measures_it() {
 
 #[test]
 fn both_trains_are_reported_within_a_round_trip() {
-    let up = PathConfig {
-        delay_ms: 50.0,
-        rate_mbit: Some(100.0),
-        ..PathConfig::default()
-    };
-    let down = PathConfig {
-        rate_mbit: Some(40.0),
-        ..up.clone()
-    };
+    let mut up = PathConfig::default();
+    up.delay_ms = 50.0;
+    up.rate_mbit = Some(100.0);
+    let mut down = up.clone();
+    down.rate_mbit = Some(40.0);
     let mut setup = Setup::new(&up, 2_000_000, 1);
     setup.down = down;
     let mut outcome = run(&setup);
@@ -227,10 +212,8 @@ fn the_last_flight_is_repeated_until_it_arrives() {
 #[test]
 fn early_data_are_kept_until_the_last_messages() {
     // The table has no room, so that the connector needs a token, which validates its address.
-    let limits = AcceptLimits {
-        half_open: 0,
-        ..AcceptLimits::default()
-    };
+    let mut limits = AcceptLimits::default();
+    limits.half_open = 0;
     let config = RudpConfig::default();
     let listener = Listener::with_limits(config.clone(), true, 1000, limits);
     let connector = Link::new(&config).connector;
@@ -278,14 +261,10 @@ fn early_data_from_an_unvalidated_address_are_dropped() {
 /// The early data are bounded, both for one connection and for all connections together.
 #[test]
 fn early_data_are_bounded() {
-    let limits = AcceptLimits {
-        half_open: 0,
-        ..AcceptLimits::default()
-    };
-    let config = RudpConfig {
-        probe: false,
-        ..RudpConfig::default()
-    };
+    let mut limits = AcceptLimits::default();
+    limits.half_open = 0;
+    let mut config = RudpConfig::default();
+    config.probe = false;
     let mut listener = Listener::with_limits(config.clone(), true, 1000, limits);
     let mut max = 0;
     for number in 0..20 {

@@ -32,12 +32,10 @@ fn exchange(link: &mut Link, steps: u32, filter: &mut dyn FnMut(&mut Datagram) -
 fn a_transfer_continues_from_another_port() {
     for loss in [0.0, 0.01, 0.1] {
         for seed in 0..5 {
-            let path = PathConfig {
-                delay_ms: 20.0,
-                loss,
-                rate_mbit: Some(100.0),
-                ..PathConfig::default()
-            };
+            let mut path = PathConfig::default();
+            path.delay_ms = 20.0;
+            path.loss = loss;
+            path.rate_mbit = Some(100.0);
             let mut setup = Setup::new(&path, 10_000_000, seed);
             setup.down_bytes = 1_000_000;
             setup.rebind = Some(Duration::from_millis(400));

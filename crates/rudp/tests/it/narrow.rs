@@ -8,12 +8,10 @@ use transpute_rudp::ClosedReason;
 use crate::sim::{Outcome, Setup, run};
 
 fn transfer(interface: Option<(usize, bool)>, probe: bool) -> Outcome {
-    let path = PathConfig {
-        delay_ms: 55.0,
-        rate_mbit: Some(1000.0),
-        queue_bdp: Some(1.0),
-        ..PathConfig::default()
-    };
+    let mut path = PathConfig::default();
+    path.delay_ms = 55.0;
+    path.rate_mbit = Some(1000.0);
+    path.queue_bdp = Some(1.0);
     let mut setup = Setup::new(&path, 10_000_000, 1);
     setup.interface = interface;
     setup.connector.probe = probe;

@@ -38,15 +38,13 @@ impl Random {
 }
 
 fn random_path(random: &mut Random) -> PathConfig {
-    let mut path = PathConfig {
-        delay_ms: [0.01, 1.0, 20.0, 150.0][random.roll(4) as usize] * (0.5 + random.unit()),
-        jitter_ms: random.maybe(3, 20.0),
-        loss: random.maybe(2, 0.3),
-        reorder: random.maybe(3, 0.2),
-        duplicate: random.maybe(3, 0.2),
-        rate_mbit: [None, Some(2.0), Some(20.0), Some(1000.0)][random.roll(4) as usize],
-        ..PathConfig::default()
-    };
+    let mut path = PathConfig::default();
+    path.delay_ms = [0.01, 1.0, 20.0, 150.0][random.roll(4) as usize] * (0.5 + random.unit());
+    path.jitter_ms = random.maybe(3, 20.0);
+    path.loss = random.maybe(2, 0.3);
+    path.reorder = random.maybe(3, 0.2);
+    path.duplicate = random.maybe(3, 0.2);
+    path.rate_mbit = [None, Some(2.0), Some(20.0), Some(1000.0)][random.roll(4) as usize];
     if random.roll(4) == 0 {
         path.burst = Some(GilbertElliott {
             p_enter: 0.01 * random.unit(),

@@ -8,13 +8,12 @@ use transpute_netem::scenario::PathConfig;
 use crate::sim::{Outcome, Setup, Sleep, run};
 
 fn path(rtt_ms: f64, loss: f64) -> PathConfig {
-    PathConfig {
-        delay_ms: rtt_ms / 2.0,
-        loss,
-        rate_mbit: Some(1000.0),
-        queue_bdp: Some(1.0),
-        ..PathConfig::default()
-    }
+    let mut path = PathConfig::default();
+    path.delay_ms = rtt_ms / 2.0;
+    path.loss = loss;
+    path.rate_mbit = Some(1000.0);
+    path.queue_bdp = Some(1.0);
+    path
 }
 
 const SLEEP: Sleep = Sleep {
@@ -102,10 +101,8 @@ fn an_overflowing_socket_costs_only_what_it_lost() {
 #[test]
 fn a_compressed_train_is_not_taken_as_the_rate() {
     for (bytes, queue) in [(2_770_000, 1.0), (30_500_000, 1.0), (30_500_000, 0.3)] {
-        let path = PathConfig {
-            queue_bdp: Some(queue),
-            ..path(110.0, 0.0)
-        };
+        let mut path = path(110.0, 0.0);
+        path.queue_bdp = Some(queue);
         let mut setup = Setup::new(&path, bytes, 1);
         setup.squeeze = Some(9);
         let outcome = run(&setup);

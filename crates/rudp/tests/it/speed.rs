@@ -20,11 +20,9 @@ fn packets_per_second() {
         300_000_000
     };
     for encrypted in [true, false] {
-        let mut config = RudpConfig {
-            controller: ControllerKind::Fixed,
-            probe: false,
-            ..RudpConfig::default()
-        };
+        let mut config = RudpConfig::default();
+        config.controller = ControllerKind::Fixed;
+        config.probe = false;
         config.prior.rate = Some(Bandwidth::from_megabits_per_second(10_000.0));
         let (mut a, mut b) = pair([config.clone(), config], encrypted, 1, &mut Vec::new());
         let data = vec![7; 1 << 16];

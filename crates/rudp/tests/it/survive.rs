@@ -7,11 +7,10 @@ use transpute_netem::scenario::{Change, PathConfig};
 use crate::sim::{Setup, run};
 
 fn base() -> PathConfig {
-    PathConfig {
-        delay_ms: 20.0,
-        rate_mbit: Some(100.0),
-        ..PathConfig::default()
-    }
+    let mut path = PathConfig::default();
+    path.delay_ms = 20.0;
+    path.rate_mbit = Some(100.0);
+    path
 }
 
 #[test]
@@ -25,10 +24,8 @@ fn a_plain_transfer_completes() {
 
 #[test]
 fn thirty_percent_loss() {
-    let path = PathConfig {
-        loss: 0.3,
-        ..base()
-    };
+    let mut path = base();
+    path.loss = 0.3;
     for seed in 0..5 {
         let mut setup = Setup::new(&path, 3_000_000, seed);
         setup.down_bytes = 100_000;
@@ -40,12 +37,10 @@ fn thirty_percent_loss() {
 
 #[test]
 fn reordering_and_duplication() {
-    let path = PathConfig {
-        reorder: 0.1,
-        duplicate: 0.1,
-        jitter_ms: 5.0,
-        ..base()
-    };
+    let mut path = base();
+    path.reorder = 0.1;
+    path.duplicate = 0.1;
+    path.jitter_ms = 5.0;
     for seed in 0..5 {
         let outcome = run(&Setup::new(&path, 5_000_000, seed));
         outcome.assert_complete("reordering");
@@ -62,10 +57,8 @@ fn a_blackout_of_five_seconds() {
         loss: Some(loss),
         ..Change::default()
     };
-    let path = PathConfig {
-        changes: vec![change(0.3, 1.0), change(5.3, 0.0)],
-        ..base()
-    };
+    let mut path = base();
+    path.changes = vec![change(0.3, 1.0), change(5.3, 0.0)];
     let outcome = run(&Setup::new(&path, 20_000_000, 1));
     outcome.assert_complete("blackout");
     let seconds = outcome.listener.last_read_at.as_nanos() as f64 / 1e9;
@@ -87,10 +80,8 @@ fn a_blackout_during_the_handshake() {
     for bytes in [100, 600_000] {
         for cut_ms in (0..90).step_by(2) {
             let from_s = f64::from(cut_ms) / 1e3;
-            let path = PathConfig {
-                changes: vec![change(from_s, 1.0), change(from_s + DARK_S, 0.0)],
-                ..base()
-            };
+            let mut path = base();
+            path.changes = vec![change(from_s, 1.0), change(from_s + DARK_S, 0.0)];
             let mut setup = Setup::new(&path, bytes, 1);
             for config in [&mut setup.connector, &mut setup.listener] {
                 config.probe = true;

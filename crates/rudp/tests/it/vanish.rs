@@ -92,10 +92,8 @@ fn vanish(config: &RudpConfig, idle_timeout: Duration, traffic: Traffic) {
 fn a_vanished_peer_is_reported_within_the_idle_timeout() {
     for traffic in [Traffic::Idle, Traffic::Sending, Traffic::Receiving] {
         for (asked, holds) in [(30, 30), (12, 12), (7, 7), (1, 7)] {
-            let config = RudpConfig {
-                idle_timeout: Duration::from_secs(asked),
-                ..RudpConfig::default()
-            };
+            let mut config = RudpConfig::default();
+            config.idle_timeout = Duration::from_secs(asked);
             vanish(&config, Duration::from_secs(holds), traffic);
         }
     }

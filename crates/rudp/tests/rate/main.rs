@@ -14,13 +14,12 @@ use transpute_rudp::rate::{ControllerKind, ControllerSettings, RateController};
 const MBIT: u64 = 125_000;
 
 fn path(rate_mbit: f64, rtt_ms: f64, loss: f64, queue_bdp: f64) -> PathConfig {
-    PathConfig {
-        delay_ms: rtt_ms / 2.0,
-        rate_mbit: Some(rate_mbit),
-        loss,
-        queue_bdp: Some(queue_bdp),
-        ..PathConfig::default()
-    }
+    let mut path = PathConfig::default();
+    path.delay_ms = rtt_ms / 2.0;
+    path.rate_mbit = Some(rate_mbit);
+    path.loss = loss;
+    path.queue_bdp = Some(queue_bdp);
+    path
 }
 
 fn unknown(kind: ControllerKind) -> Box<dyn RateController> {

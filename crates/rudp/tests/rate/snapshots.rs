@@ -23,16 +23,14 @@ const STEPS: u32 = 30;
 const STEPS_PER_SECOND: f64 = 5.0;
 
 fn scenarios() -> [(&'static str, PathConfig); 4] {
-    let changing = PathConfig {
-        changes: [(2.0, 20.0), (4.0, RATE_MBIT)]
-            .map(|(at_s, rate)| Change {
-                at_s,
-                rate_mbit: Some(rate),
-                ..Change::default()
-            })
-            .to_vec(),
-        ..path(RATE_MBIT, RTT_MS, 0.0, 1.0)
-    };
+    let mut changing = path(RATE_MBIT, RTT_MS, 0.0, 1.0);
+    changing.changes = [(2.0, 20.0), (4.0, RATE_MBIT)]
+        .map(|(at_s, rate)| Change {
+            at_s,
+            rate_mbit: Some(rate),
+            ..Change::default()
+        })
+        .to_vec();
     [
         ("clean", path(RATE_MBIT, RTT_MS, 0.0, 1.0)),
         ("random_loss", path(RATE_MBIT, RTT_MS, 0.01, 1.0)),

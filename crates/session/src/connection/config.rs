@@ -5,6 +5,7 @@ use transpute_ot::{BaseOt, Extension};
 /// The settings of a connection for many runs. Both sides may have different settings, except for
 /// `base_ot`. For `max_runs`, `window` and `prepared`, the smaller value of both sides applies.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ConnectionConfig {
     /// Maximum number of active runs in each role. Further runs wait. Minimum 32, default 512. To
     /// fill a path with 1 Gbit/s and a round-trip time of 300 ms, about 280 active runs of AES-128

@@ -75,11 +75,7 @@ pub(crate) fn programs(args: Args) -> Result<(), Failure> {
     if args.dry_run {
         return show(&plan, &cells);
     }
-    let options = ProgramOptions {
-        binary: own_program()?,
-        folder: plan.folder,
-        results: args.results.clone(),
-    };
+    let options = ProgramOptions::new(own_program()?, plan.folder, args.results.clone());
     let reporter = ProgressReporter::new(args.quiet || args.json);
     let summary = stoppable(move |stop, cancel| {
         programs::run(&cells, &options, cancel, |progress| {

@@ -127,16 +127,11 @@ struct RunSummary {
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
     let matrix = matrix(&args)?;
-    let options = MatrixOptions {
-        binary: own_program()?,
-        results: args.results.clone(),
-        timeout: Duration::from_secs(args.timeout),
-        timelines: match args.no_timelines {
-            true => Timelines::None,
-            false => Timelines::First,
-        },
-        live: None,
-    };
+    let timeout = Duration::from_secs(args.timeout);
+    let mut options = MatrixOptions::new(own_program()?, args.results.clone(), timeout);
+    if args.no_timelines {
+        options.timelines = Timelines::None;
+    }
     let reporter = ProgressReporter::new(args.quiet || args.json);
     let running = matrix.clone();
     let summary = cancellable(move |cancel| {

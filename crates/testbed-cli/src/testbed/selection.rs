@@ -248,14 +248,10 @@ fn run(args: &RunArgs) -> Result<(), Failure> {
     let cells: Vec<_> = (sweep.cases().iter())
         .flat_map(|case| case.runs(&transports, sweep.max_run_time()))
         .collect();
-    let options = MatrixOptions {
-        binary: own_program()?,
-        results: args.results.clone(),
-        // A run must be cut off before it reaches this time limit, which would be a failure.
-        timeout: sweep.max_run_time() + Duration::from_secs(30),
-        timelines: Timelines::None,
-        live: None,
-    };
+    // A run must be cut off before it reaches this time limit, which would be a failure.
+    let timeout = sweep.max_run_time() + Duration::from_secs(30);
+    let mut options = MatrixOptions::new(own_program()?, args.results.clone(), timeout);
+    options.timelines = Timelines::None;
     let repetitions = sweep.repetitions;
     let reporter = ProgressReporter::new(args.quiet);
     let summary = stoppable(move |stop, cancel| {

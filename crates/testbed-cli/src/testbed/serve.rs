@@ -77,14 +77,9 @@ pub(crate) fn serve(args: Args) -> Result<(), Failure> {
         ),
         (None, false) => None,
     };
-    let config = ServerConfig {
-        listen: args.listen,
-        data: data.clone(),
-        binary: own_program()?,
-        token: token.clone(),
-        allow_programs: args.allow_programs,
-        registry: registry(),
-    };
+    let mut config = ServerConfig::new(args.listen, data.clone(), own_program()?, registry());
+    config.token = token.clone();
+    config.allow_programs = args.allow_programs;
     transpute_cli::block_on(async {
         let server = WebServer::bind(config).await.map_err(failure)?;
         // Signal handlers are installed before the address is printed, so that a program that reads

@@ -115,13 +115,10 @@ impl JobRun<'_> {
             .prefix("transpute-testbed-")
             .tempdir())
         .map_err(|error| format!("cannot create a folder for keys and inputs: {error}"))?;
-        let options = MatrixOptions {
-            binary: self.shared.binary.clone(),
-            results: scratch.path().join("rows.jsonl"),
-            timeout: self.plan.timeout,
-            timelines: Timelines::All,
-            live: Some(self.live.clone()),
-        };
+        let results = scratch.path().join("rows.jsonl");
+        let mut options = MatrixOptions::new(&self.shared.binary, results, self.plan.timeout);
+        options.timelines = Timelines::All;
+        options.live = Some(self.live.clone());
         // Users must not learn the path of an upload on the server.
         let hidden = |text: &str| match source {
             Source::Upload(path) => text.replace(&*path.to_string_lossy(), label),
@@ -182,11 +179,10 @@ impl JobRun<'_> {
             "programs".clone_into(&mut run.transport);
             run.encrypted = false;
             run.repetition = repetition;
-            let options = PairOptions {
-                timeout: Some(self.plan.timeout),
-                live: Some(&self.live),
-                keeps: true,
-            };
+            let mut options = PairOptions::default();
+            options.timeout = Some(self.plan.timeout);
+            options.live = Some(&self.live);
+            options.keeps = true;
             let [a, b] = commands;
             let mut report = match pair::run_with(&scenario, [a, b], options, cancel) {
                 Ok(report) => Some(report),

@@ -23,6 +23,7 @@ use crate::{
 
 /// Options for the execution of cells.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ProgramOptions {
     /// The `transpute` program, which generates the keys.
     pub binary: PathBuf,
@@ -31,6 +32,23 @@ pub struct ProgramOptions {
     /// The file to which records are appended, one JSON object per line. Runs that have a result in
     /// this file are skipped.
     pub results: PathBuf,
+}
+
+impl ProgramOptions {
+    /// Returns options for commands that run in `folder`, with keys from the program `binary` and
+    /// records in the file `results`.
+    #[must_use]
+    pub fn new(
+        binary: impl Into<PathBuf>,
+        folder: impl Into<PathBuf>,
+        results: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            binary: binary.into(),
+            folder: folder.into(),
+            results: results.into(),
+        }
+    }
 }
 
 /// Executes the runs that have no results, and appends the results to a file. All cells are run

@@ -6,6 +6,7 @@ use crate::live::Live;
 
 /// Options for the execution of a matrix.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct MatrixOptions {
     /// The `transpute` program of both parties.
     pub binary: PathBuf,
@@ -18,6 +19,21 @@ pub struct MatrixOptions {
     pub timelines: Timelines,
     /// The handle through which other threads observe the run in progress.
     pub live: Option<Live>,
+}
+
+impl MatrixOptions {
+    /// Returns options with a timeline of the first repetition of each cell, and without a handle
+    /// for other threads.
+    #[must_use]
+    pub fn new(binary: impl Into<PathBuf>, results: impl Into<PathBuf>, timeout: Duration) -> Self {
+        Self {
+            binary: binary.into(),
+            results: results.into(),
+            timeout,
+            timelines: Timelines::First,
+            live: None,
+        }
+    }
 }
 
 /// The records that contain a timeline.

@@ -110,15 +110,13 @@ impl Stratum {
         let rate = Bandwidth::from_megabits_per_second(rate_mbit);
         let product = rate.bytes_per_second() * rtt_ms / 1e3;
         let queue = (product * random.within(&QUEUES)).max(MIN_QUEUE);
-        let path = PathConfig {
-            delay_ms: rtt_ms / 2.0,
-            loss,
-            udp_blocked: number % BLOCKED_EVERY == BLOCKED_EVERY - 1,
-            rate_mbit: Some(rate_mbit),
-            // The value is positive and far below 2^53, so the cast is exact.
-            queue_bytes: Some(rounded(queue) as u64),
-            ..PathConfig::default()
-        };
+        let mut path = PathConfig::default();
+        path.delay_ms = rtt_ms / 2.0;
+        path.loss = loss;
+        path.udp_blocked = number % BLOCKED_EVERY == BLOCKED_EVERY - 1;
+        path.rate_mbit = Some(rate_mbit);
+        // The value is positive and far below 2^53, so the cast is exact.
+        path.queue_bytes = Some(rounded(queue) as u64);
         let flows = 1 + u32::from(random.chance());
         let cross_traffic = (number % SHARED_EVERY == SHARED_EVERY / 2).then(|| CrossTraffic {
             flows,

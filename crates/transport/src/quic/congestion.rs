@@ -137,11 +137,10 @@ impl ModelBased {
 }
 
 fn bbr(packet: u64, first_flight: u64) -> Bbr {
-    Bbr::new(&ControllerSettings {
-        packet_bytes: packet,
-        initial_packets: first_flight / packet,
-        ..ControllerSettings::default()
-    })
+    let mut settings = ControllerSettings::default();
+    settings.packet_bytes = packet;
+    settings.initial_packets = first_flight / packet;
+    Bbr::new(&settings)
 }
 
 impl Controller for ModelBased {

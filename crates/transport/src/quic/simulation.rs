@@ -194,12 +194,10 @@ struct Conditions {
 
 impl Conditions {
     fn new(rtt_ms: f64, mbit: f64, loss: f64, seed: u64) -> Self {
-        let path = PathConfig {
-            delay_ms: rtt_ms / 2.0,
-            rate_mbit: Some(mbit),
-            loss,
-            ..PathConfig::default()
-        };
+        let mut path = PathConfig::default();
+        path.delay_ms = rtt_ms / 2.0;
+        path.rate_mbit = Some(mbit);
+        path.loss = loss;
         Self {
             up: path.clone(),
             down: path,

@@ -66,10 +66,8 @@ impl Intake {
         is_repaired: bool,
         incoming: mpsc::UnboundedSender<Incoming>,
     ) -> Option<Self> {
-        let limits = AcceptLimits {
-            handshakes: options.max_handshakes,
-            ..AcceptLimits::default()
-        };
+        let mut limits = AcceptLimits::default();
+        limits.handshakes = options.max_handshakes;
         Some(Self {
             acceptor: Acceptor::new(limits, &rand::random())?,
             credentials,

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, time::Duration};
 
 use transpute_rudp::{FecPolicy, Reliability, RudpConfig};
-use transpute_units::{Bandwidth, KnownDirection};
+use transpute_units::Bandwidth;
 
 use crate::{Settings, TransportError, settings};
 
@@ -87,31 +87,26 @@ impl RudpOptions {
     /// Returns the settings of a connection to this peer. `is_repaired` is true if lost data is
     /// retransmitted.
     pub(super) fn config(&self, is_repaired: bool, peer: IpAddr) -> RudpConfig {
-        let prior = KnownDirection {
-            rate: self.rate,
-            ..KnownDirection::default()
+        let mut config = RudpConfig::default();
+        config.controller = self.control;
+        config.prior.rate = self.rate;
+        config.probe = self.probes();
+        config.fec = if self.correction {
+            FecPolicy::Adaptive
+        } else {
+            FecPolicy::Off
         };
-        RudpConfig {
-            controller: self.control,
-            prior,
-            probe: self.probes(),
-            fec: if self.correction {
-                FecPolicy::Adaptive
-            } else {
-                FecPolicy::Off
-            },
-            reliability: match is_repaired {
-                true => Reliability::Repair,
-                false => Reliability::Detect,
-            },
-            idle_timeout: self.idle_timeout,
-            setup_timeout: self.setup_timeout,
-            max_datagram: match peer.to_canonical() {
-                IpAddr::V4(_) => DATAGRAM_V4,
-                IpAddr::V6(_) => DATAGRAM_V6,
-            },
-            ..RudpConfig::default()
-        }
+        config.reliability = match is_repaired {
+            true => Reliability::Repair,
+            false => Reliability::Detect,
+        };
+        config.idle_timeout = self.idle_timeout;
+        config.setup_timeout = self.setup_timeout;
+        config.max_datagram = match peer.to_canonical() {
+            IpAddr::V4(_) => DATAGRAM_V4,
+            IpAddr::V6(_) => DATAGRAM_V6,
+        };
+        config
     }
 }
 

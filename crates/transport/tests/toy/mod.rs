@@ -22,8 +22,8 @@ use tokio::{
     time::{Instant, Sleep},
 };
 use transpute_transport::{
-    BindError, ConnectError, Fingerprint, HandshakeError, Link, LinkInfo, LinkTimings, Listener,
-    PathProbe, PathSample, Security, StreamError, Transport, TransportError,
+    BindError, ConnectError, Fingerprint, HandshakeError, Link, LinkInfo, Listener, PathProbe,
+    PathSample, Security, StreamError, Transport, TransportError,
 };
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -296,15 +296,9 @@ fn link(
         again: Box::pin(tokio::time::sleep(Duration::ZERO)),
         _token: token,
     };
-    let info = LinkInfo {
-        transport: "toy",
-        local_address: address.into(),
-        peer_address: address.into(),
-        peer_fingerprint: peer,
-        encrypted,
-        cipher: None,
-        timings: LinkTimings::default(),
-    };
+    let mut info = LinkInfo::new("toy", address, address);
+    info.peer_fingerprint = peer;
+    info.encrypted = encrypted;
     Link::new(reader, writer, info, probe)
 }
 

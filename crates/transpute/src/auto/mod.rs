@@ -37,6 +37,7 @@ pub fn registry() -> Registry {
 /// side [offers](Self::offer). If the other side uses one of these transports by its name, that
 /// transport is used. This requires TLS.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Auto {
     /// The chooser. Default: the [`Rule`].
     pub chooser: Arc<dyn Chooser>,

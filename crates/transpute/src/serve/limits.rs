@@ -14,6 +14,7 @@ use super::Offered;
 /// [`AbortReason::Busy`](transpute_session::AbortReason::Busy) and is disconnected. Runs that
 /// exceed a limit on runs wait, in the order of their arrival.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Limits {
     /// Maximum number of connections. Default 512.
     pub max_connections: usize,
@@ -114,10 +115,8 @@ impl Limits {
     /// base OT. Honest peers cause only a small part of this memory use.
     #[must_use]
     pub fn memory(&self, offered: &[Offered], base: BaseOt) -> Memory {
-        let own = ConnectionConfig {
-            base_ot: base,
-            ..ConnectionConfig::default()
-        };
+        let mut own = ConnectionConfig::default();
+        own.base_ot = base;
         let config = self.connection(&own, offered);
         let evaluates = evaluates(offered);
         let frame = self.max_payload(offered, base);
@@ -177,24 +176,22 @@ impl Limits {
         // before the pool exists, or for two runs that demand direct transfers.
         let most = longest(offered, direct(own.base_ot)).max(BASE_COUNT as u64);
         let direct = 2 * OtPlan::DIRECT_LIMIT.max(most) * own.base_ot.receiver_len(1) as u64;
-        ConnectionConfig {
-            max_runs: self.max_runs(),
-            window: if evaluates(offered) {
-                self.window()
-            } else {
-                own.window
-            },
-            prepared: 0,
-            queue: QUEUE,
+        let mut config = own.clone();
+        config.max_runs = self.max_runs();
+        if evaluates(offered) {
+            config.window = self.window();
+        } else {
             // Only an evaluator needs random OTs for its own inputs.
-            pool: if evaluates(offered) { own.pool } else { 0 },
-            held: (direct + runs.saturating_mul(run)).min(own.held),
-            held_transfers: runs.saturating_mul(transfers).min(own.held_transfers),
-            // The first run sets up the OT extension, on the computing thread. So the set-up does
-            // not delay the opening and keep-alives.
-            garbles: false,
-            ..own.clone()
+            config.pool = 0;
         }
+        config.prepared = 0;
+        config.queue = QUEUE;
+        config.held = (direct + runs.saturating_mul(run)).min(own.held);
+        config.held_transfers = runs.saturating_mul(transfers).min(own.held_transfers);
+        // The first run sets up the OT extension, on the computing thread. So the set-up does not
+        // delay the opening and keep-alives.
+        config.garbles = false;
+        config
     }
 
     /// Returns the driver's options for each connection.
@@ -204,12 +201,11 @@ impl Limits {
         offered: &[Offered],
         base: BaseOt,
     ) -> DriverOptions {
-        DriverOptions {
-            max_payload: own
-                .max_payload
-                .min(self.max_payload(offered, base) as usize),
-            ..*own
-        }
+        let mut options = *own;
+        options.max_payload = own
+            .max_payload
+            .min(self.max_payload(offered, base) as usize);
+        options
     }
 
     fn max_runs(&self) -> u32 {

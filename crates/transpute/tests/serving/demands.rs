@@ -10,11 +10,9 @@ use super::*;
 const IKNP: OtChoice = OtChoice::Extension(Extension::Iknp);
 
 fn garbler(ot: OtChoice, batch: u64) -> Party {
-    let config = transpute::Config {
-        ot,
-        batch,
-        ..transpute::Config::default()
-    };
+    let mut config = transpute::Config::default();
+    config.ot = ot;
+    config.batch = batch;
     (Party::garbler(&adder()).plaintext().transport("tcp")).config(config)
 }
 
@@ -53,11 +51,9 @@ async fn an_operator_that_demands_direct_transfers_declines_all_others() {
     let call = |batch, ot| {
         let program = Arc::new(Program::compile(&adder()));
         let split = InputSplit::first_to_garbler(program.input_widths());
-        let config = transpute::Config {
-            batch,
-            ot,
-            ..transpute::Config::default()
-        };
+        let mut config = transpute::Config::default();
+        config.batch = batch;
+        config.ot = ot;
         let inputs = Box::new(Repeat(number(1)));
         (connection.handle()).run(Role::Evaluator, program, split, config, inputs)
     };

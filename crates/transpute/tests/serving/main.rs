@@ -110,12 +110,10 @@ fn opening() -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_peers_are_served_among_those_that_do_wrong() {
-    let serving = Serving::start(Limits {
-        max_per_peer: 100,
-        runs_at_once: 8,
-        ..Limits::default()
-    })
-    .await;
+    let mut limits = Limits::default();
+    limits.max_per_peer = 100;
+    limits.runs_at_once = 8;
+    let serving = Serving::start(limits).await;
     // Five peers stall: one sends nothing, one sends another protocol, one sends half an opening,
     // one calls for a run without continuing, and one only connects over TCP.
     let silent = serving.link().await;
@@ -152,16 +150,10 @@ async fn many_peers_are_served_among_those_that_do_wrong() {
 
 #[tokio::test]
 async fn peers_over_a_limit_are_told() {
-    for limits in [
-        Limits {
-            max_connections: 2,
-            ..Limits::default()
-        },
-        Limits {
-            max_per_peer: 2,
-            ..Limits::default()
-        },
-    ] {
+    let (mut connections, mut per_peer) = (Limits::default(), Limits::default());
+    connections.max_connections = 2;
+    per_peer.max_per_peer = 2;
+    for limits in [connections, per_peer] {
         let serving = Serving::start(limits).await;
         let (first, second) = (serving.connect().await, serving.connect().await);
         check(&first, 1).await;
@@ -196,10 +188,8 @@ async fn what_is_not_offered_is_refused_and_the_rest_goes_on() {
     let call = |circuit: &Circuit, role, batch| {
         let program = Arc::new(Program::compile(circuit));
         let split = InputSplit::first_to_garbler(program.input_widths());
-        let config = transpute::Config {
-            batch,
-            ..transpute::Config::default()
-        };
+        let mut config = transpute::Config::default();
+        config.batch = batch;
         handle.run(role, program, split, config, Box::new(Repeat(number(1))))
     };
     let other = Builder::build(|b| {
@@ -257,13 +247,11 @@ async fn a_single_run_is_served() {
 
 #[tokio::test]
 async fn idle_and_stalled_peers_are_sent_away() {
-    let serving = Serving::start(Limits {
-        idle: Duration::from_millis(300),
-        stall: Duration::from_millis(300),
-        opening: Duration::from_millis(300),
-        ..Limits::default()
-    })
-    .await;
+    let mut limits = Limits::default();
+    limits.idle = Duration::from_millis(300);
+    limits.stall = Duration::from_millis(300);
+    limits.opening = Duration::from_millis(300);
+    let serving = Serving::start(limits).await;
     let idle = serving.connect().await;
     check(&idle, 1).await;
     // The server closes both connections, so reading ends.
@@ -379,10 +367,8 @@ async fn pinned_peers_are_served_in_both_roles_over_any_transport() {
             assert_eq!(outcome.bits(), number(OURS + 5));
             let program = Arc::new(Program::compile(&adder()));
             let split = InputSplit::first_to_garbler(program.input_widths());
-            let config = transpute::Config {
-                output: OutputPolicy::Both,
-                ..transpute::Config::default()
-            };
+            let mut config = transpute::Config::default();
+            config.output = OutputPolicy::Both;
             let inputs = Box::new(Repeat(number(6)));
             let running =
                 (connection.handle()).run(Role::Evaluator, program, split, config, inputs);

@@ -20,13 +20,11 @@ async fn stall(link: Link, per_second: u32) {
 
 #[tokio::test]
 async fn signs_of_life_hold_no_place() {
-    let serving = Serving::start(Limits {
-        // The faster peer sends a hundred keep-alives per second, which are 1.5 kB in this time.
-        stall: Duration::from_secs(3),
-        runs_at_once: 2,
-        ..Limits::default()
-    })
-    .await;
+    let mut limits = Limits::default();
+    // The faster peer sends a hundred keep-alives per second, which are 1.5 kB in this time.
+    limits.stall = Duration::from_secs(3);
+    limits.runs_at_once = 2;
+    let serving = Serving::start(limits).await;
     let peers = tokio::spawn({
         let (slow, fast) = (serving.link().await, serving.link().await);
         async move { tokio::join!(stall(slow, 8), stall(fast, 100)) }

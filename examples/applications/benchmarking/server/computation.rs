@@ -73,16 +73,15 @@ impl Unconnected {
         let and_gates = program.and_count();
         let transfers = (companies * FIGURE_BITS).min(MAX_RANDOM_OTS) as u32;
         let garbles = role == Role::Garbler;
+        let mut connection = ConnectionConfig::default();
+        connection.garbles = garbles;
+        connection.pool = if garbles { 0 } else { transfers };
         let party = Party::new(role, program)
             .identity(config.identity)
             .peer(config.other)
             .transport(config.transport)
             .patience(config.patience)
-            .connection_config(ConnectionConfig {
-                garbles,
-                pool: if garbles { 0 } else { transfers },
-                ..ConnectionConfig::default()
-            });
+            .connection_config(connection);
         let endpoint = if garbles {
             Endpoint::Listening(Box::new(party.listen(&config.address).await?))
         } else {

@@ -135,15 +135,9 @@ impl Setup {
 
 /// Returns the description of a link between test parties.
 fn info() -> transpute::transport::LinkInfo {
-    transpute::transport::LinkInfo {
-        transport: "tcp",
-        local_address: String::new(),
-        peer_address: String::new(),
-        peer_fingerprint: None,
-        encrypted: true,
-        cipher: None,
-        timings: Default::default(),
-    }
+    let mut info = transpute::transport::LinkInfo::new("tcp", "", "");
+    info.encrypted = true;
+    info
 }
 
 /// Returns a function that creates configurations of servers for these companies.

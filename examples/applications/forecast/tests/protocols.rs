@@ -5,7 +5,7 @@ use proptest::{prelude::*, test_runner::TestRunner};
 use tokio::io::{DuplexStream, duplex};
 use transpute::{
     Role,
-    transport::{Link, LinkInfo, LinkTimings},
+    transport::{Link, LinkInfo},
 };
 
 use super::{in_the_clear, number, split};
@@ -21,15 +21,8 @@ use crate::{
 
 /// Creates a link over one end of an in-memory pipe.
 pub(super) fn link(stream: DuplexStream) -> Link {
-    let info = LinkInfo {
-        transport: "pipe",
-        local_address: String::new(),
-        peer_address: String::new(),
-        peer_fingerprint: None,
-        encrypted: true,
-        cipher: None,
-        timings: LinkTimings::default(),
-    };
+    let mut info = LinkInfo::new("pipe", "", "");
+    info.encrypted = true;
     let (reader, writer) = tokio::io::split(stream);
     Link::new(reader, writer, info, None)
 }

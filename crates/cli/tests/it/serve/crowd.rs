@@ -148,12 +148,11 @@ impl Crowd {
                 .peer(self.garbler),
             false => party.plaintext(),
         };
+        let mut config = ConnectionConfig::default();
+        config.garbles = false;
         party
             .patience(Duration::from_secs(20))
-            .connection_config(ConnectionConfig {
-                garbles: false,
-                ..ConnectionConfig::default()
-            })
+            .connection_config(config)
             .connect(&self.server.address)
     }
 }
