@@ -38,6 +38,7 @@
 
 mod backend;
 #[cfg(feature = "ceiling")]
+#[doc(hidden)]
 pub mod ceiling;
 mod chunk;
 mod dispatch;
