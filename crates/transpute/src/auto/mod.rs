@@ -35,7 +35,7 @@ pub fn registry() -> Registry {
 ///
 /// If both sides use `auto`, the connecting side chooses among the transports that the listening
 /// side [offers](Self::offer). If the other side uses one of these transports by its name, that
-/// transport is used. This requires TLS.
+/// transport is used.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Auto {
