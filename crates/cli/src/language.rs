@@ -154,9 +154,13 @@ fn was_too_long(status: ExitStatus) -> bool {
     signals.contains(&status.signal())
 }
 
+/// Exit code of the child after its time limit, as of timeout(1).
 #[cfg(not(unix))]
-fn was_too_long(_: ExitStatus) -> bool {
-    false
+const OUT_OF_TIME: i32 = 124;
+
+#[cfg(not(unix))]
+fn was_too_long(status: ExitStatus) -> bool {
+    status.code() == Some(OUT_OF_TIME)
 }
 
 /// Compiles a source file in this process, and prints the circuit and a description of its values.
@@ -204,6 +208,14 @@ fn limit(bounds: Bounds) -> Result<(), String> {
         setrlimit(Resource::Cpu, seconds)
             .map_err(|error| format!("cannot limit the processor time: {error}"))?;
     }
+    // Other systems have no such limit of a process. Its whole time is limited instead.
+    #[cfg(not(unix))]
+    thread::Builder::new()
+        .spawn(move || {
+            thread::sleep(std::time::Duration::from_secs(bounds.max_seconds));
+            std::process::exit(OUT_OF_TIME)
+        })
+        .map_err(|error| format!("cannot limit the time: {error}"))?;
     Ok(())
 }
 

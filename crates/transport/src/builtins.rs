@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "quic")]
 use crate::Quic;
-use crate::{Registry, Tcp, TcpStriped, Transport};
-#[cfg(unix)]
-use crate::{Rudp, Udp};
+use crate::{Registry, Rudp, Tcp, TcpStriped, Transport, Udp};
 
 impl Registry {
     /// Makes a registry of the transports in this crate.
@@ -17,9 +15,7 @@ impl Registry {
             Arc::new(TcpStriped::default()),
             #[cfg(feature = "quic")]
             Arc::new(Quic::default()),
-            #[cfg(unix)]
             Arc::new(Rudp::default()),
-            #[cfg(unix)]
             Arc::new(Udp::default()),
         ];
         Self { transports }

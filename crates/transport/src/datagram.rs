@@ -36,3 +36,9 @@ pub(crate) fn open(address: SocketAddr, wanted: usize, enough: usize) -> io::Res
     }
     Ok(socket)
 }
+
+/// Returns whether a receive call reports the ICMP error "port unreachable" as Windows does. The
+/// error belongs to an earlier datagram, also on a socket that is not connected.
+pub(crate) fn is_reset(error: &io::Error) -> bool {
+    cfg!(windows) && error.kind() == io::ErrorKind::ConnectionReset
+}

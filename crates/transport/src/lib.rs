@@ -43,7 +43,6 @@
 
 #![deny(unsafe_code)]
 
-#[cfg(unix)]
 pub mod auto;
 mod builtins;
 pub mod conformance;
@@ -59,7 +58,6 @@ mod preamble;
 mod profile;
 #[cfg(feature = "quic")]
 mod quic;
-#[cfg(unix)]
 #[cfg_attr(
     not(feature = "quic"),
     expect(
@@ -78,7 +76,6 @@ mod tcp;
 mod throttle;
 mod tls;
 mod transport;
-#[cfg(unix)]
 mod udp;
 
 pub use self::{
@@ -102,7 +99,6 @@ pub use transpute_units::{Bandwidth, KnownDirection, KnownPath, PathClass};
 
 #[cfg(feature = "quic")]
 pub use self::quic::{Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
-#[cfg(unix)]
 pub use self::{
     rudp::{Rudp, RudpControl, RudpOptions},
     udp::{Udp, UdpOptions},

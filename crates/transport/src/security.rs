@@ -46,7 +46,6 @@ impl Security {
     }
 
     /// Returns a copy whose certificate carries `message` to the peer.
-    #[cfg(unix)]
     pub(crate) fn saying(&self, message: &[u8]) -> Result<Self, TransportError> {
         let mut security = self.clone();
         if let Self::Tls { identity, .. } | Self::Unpinned { identity } = &mut security {

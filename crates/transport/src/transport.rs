@@ -4,7 +4,6 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 
-#[cfg(unix)]
 use crate::auto::candidate::SharedPort;
 use crate::{
     Link, Profile, RegistryError, Settings, TransportError, security::Security,
@@ -50,7 +49,6 @@ pub trait Transport: Send + Sync {
     /// Returns the implementation of this transport on the ports that `auto` shares between
     /// transports. Only transports of this crate have one. For `None` (the default), `auto` opens a
     /// separate port for the transport.
-    #[cfg(unix)]
     #[doc(hidden)]
     fn shared_port(&self) -> Option<SharedPort> {
         None

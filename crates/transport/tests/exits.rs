@@ -94,7 +94,6 @@ fn over_tcp() {
     peers_that_exit_are_seen_to_close("tcp");
 }
 
-#[cfg(unix)]
 #[test]
 fn over_reliable_udp() {
     peers_that_exit_are_seen_to_close("rudp");

@@ -1,7 +1,5 @@
 //! The reliable-UDP transport passes the conformance suite.
 
-#![cfg(unix)]
-
 use transpute_transport::{
     Registry, Rudp,
     conformance::{self, Mode, Port},

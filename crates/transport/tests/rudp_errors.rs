@@ -1,7 +1,5 @@
 //! Tests of the errors of reliable UDP, and of data that is delivered nevertheless.
 
-#![cfg(unix)]
-
 mod meeting;
 mod relay;
 

@@ -1,7 +1,5 @@
 //! Tests of a listener that takes over the UDP port of an earlier one whose links still exist.
 
-#![cfg(unix)]
-
 #[path = "auto/always.rs"]
 mod always;
 mod meeting;

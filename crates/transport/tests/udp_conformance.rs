@@ -1,7 +1,5 @@
 //! Tests that UDP without repair passes the conformance suite without loss, and reports a loss.
 
-#![cfg(unix)]
-
 mod relay;
 
 use std::{

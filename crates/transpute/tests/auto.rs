@@ -1,7 +1,5 @@
 //! Tests of the transport `auto` on real sockets. The tests of the race cover failing connections.
 
-#![cfg(unix)]
-
 // These helpers are shared with the tests of the crate of the transports.
 #[path = "../../transport/tests/meeting/mod.rs"]
 mod meeting;

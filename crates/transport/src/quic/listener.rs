@@ -19,7 +19,6 @@ use std::{
 use async_trait::async_trait;
 use quinn::{Connecting, Endpoint, Incoming};
 
-#[cfg(unix)]
 use super::shared::SharedSocket;
 use super::{
     Quic, QuicOptions, config,
@@ -30,7 +29,6 @@ use super::{
     socket::{self, Socket},
     writer::Writer,
 };
-#[cfg(unix)]
 use crate::rudp::{EndpointHandle, ForeignQueue};
 use crate::{
     BindError, HandshakeError, Link, Security, TransportError,
@@ -123,7 +121,6 @@ impl<H: AuthenticatedHandler<Reader, Writer>> QuicListener<H> {
     }
 
     /// Listens on a port that other protocols share.
-    #[cfg(unix)]
     pub(crate) fn beside(
         handler: H,
         port: Arc<EndpointHandle>,

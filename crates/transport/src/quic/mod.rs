@@ -33,7 +33,6 @@
 //! drop. [`QuicDriver::Caller`] saves two thread switches per message. But if the caller computes
 //! for several seconds without yielding, the peer gets no answers and treats the link as lost.
 
-#[cfg(unix)]
 mod candidate;
 mod config;
 mod congestion;
@@ -47,7 +46,6 @@ mod options;
 mod reader;
 mod runtime;
 mod settings;
-#[cfg(unix)]
 mod shared;
 #[cfg(test)]
 mod simulation;
@@ -185,7 +183,6 @@ impl Transport for Quic {
         Some(profile)
     }
 
-    #[cfg(unix)]
     fn shared_port(&self) -> Option<crate::auto::candidate::SharedPort> {
         Some(crate::auto::candidate::SharedPort::new(self.clone()))
     }

@@ -163,10 +163,9 @@ impl UdpPoller for Poller {
             Some(waiting) => waiting,
             None => {
                 let _runtime = socket.runtime.enter();
-                let own = std::net::UdpSocket::from(socket.handle.duplicate()?);
                 // Register the socket with the runtime only for this wait. Otherwise, every
                 // received packet would wake this thread.
-                let own = UdpSocket::from_std(own)?;
+                let own = UdpSocket::from_std(socket.handle.duplicate()?)?;
                 writable.insert(Box::pin(async move { own.writable().await }))
             }
         };

@@ -195,7 +195,10 @@ impl AsyncUdpSocket for Socket {
             });
             match received {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                Err(error)
+                    if error.kind() == io::ErrorKind::ConnectionRefused
+                        || datagram::is_reset(&error) =>
+                {
                     refused.notify_one();
                 }
                 received => return Poll::Ready(received),

@@ -4,8 +4,7 @@
 use std::{
     collections::VecDeque,
     io,
-    net::{IpAddr, SocketAddr},
-    os::fd::OwnedFd,
+    net::{IpAddr, SocketAddr, UdpSocket},
     sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
@@ -113,8 +112,8 @@ impl EndpointHandle {
 
     /// Returns a duplicate descriptor of the socket, with which another runtime can wait until the
     /// socket is writable.
-    pub(crate) fn duplicate(&self) -> io::Result<OwnedFd> {
-        std::os::fd::AsFd::as_fd(&self.endpoint().served.socket).try_clone_to_owned()
+    pub(crate) fn duplicate(&self) -> io::Result<UdpSocket> {
+        self.endpoint().served.socket.as_std().try_clone()
     }
 }
 

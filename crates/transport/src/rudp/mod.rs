@@ -35,6 +35,7 @@ mod routes;
 mod served;
 mod server;
 mod socket;
+mod waker;
 
 use std::sync::Arc;
 

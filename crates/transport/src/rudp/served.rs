@@ -1,9 +1,8 @@
-//! A UDP socket with its clock, and a socket pair that wakes the thread that serves it.
+//! A UDP socket with its clock, and the waker of the thread that serves it.
 
 use std::{
     any::Any,
     io,
-    os::unix::net::UnixStream,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -13,7 +12,7 @@ use std::{
 
 use transpute_rudp::Time;
 
-use super::socket::Socket;
+use super::{socket::Socket, waker::Waker};
 
 /// The value of a deadline in nanoseconds that means "never".
 pub(super) const NEVER: u64 = u64::MAX;
@@ -22,9 +21,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 pub(super) struct ServedSocket {
     pub(super) socket: Socket,
     origin: Instant,
-    /// The writing and the reading end of the socket pair that wakes the thread.
-    waker: UnixStream,
-    pub(super) wakened: UnixStream,
+    pub(super) waker: Waker,
     /// Time until which the thread sleeps unless it is woken, in nanoseconds. Zero while it is
     /// awake.
     sleeps_until: AtomicU64,
@@ -41,14 +38,10 @@ pub(super) struct Hold {
 impl ServedSocket {
     /// Wraps a socket that no thread serves yet.
     pub(super) fn new(socket: Socket) -> io::Result<Self> {
-        let (waker, wakened) = UnixStream::pair()?;
-        waker.set_nonblocking(true)?;
-        wakened.set_nonblocking(true)?;
         Ok(Self {
             socket,
             origin: Instant::now(),
-            waker,
-            wakened,
+            waker: Waker::new()?,
             sleeps_until: AtomicU64::new(0),
         })
     }
@@ -69,8 +62,7 @@ impl ServedSocket {
 
     /// Wakes the thread.
     pub(super) fn wake(&self) {
-        // Ignore an error: a full buffer already contains bytes that wake the thread.
-        let _ = io::Write::write(&mut &self.waker, &[0]);
+        self.waker.wake();
     }
 
     /// Records the time until which the thread sleeps, in nanoseconds.

@@ -5,7 +5,7 @@
 //! or a listener, independent of the program's async runtime. So packets are acknowledged while the
 //! program computes, and the last packets are sent even after its runtime has ended.
 
-use std::{io, num::NonZeroU64, sync::Arc, thread, time::Duration};
+use std::{io, sync::Arc, thread, time::Duration};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
@@ -18,8 +18,8 @@ use super::{
     flow::Flow,
     intake::FirstPacket,
     link::Shared,
-    served::NEVER,
-    socket::{Arrival, BUFFERS, Inbox},
+    served::{NEVER, ServedSocket},
+    socket::{Arrival, BATCH, Inbox},
 };
 
 /// The state of the thread.
@@ -61,7 +61,7 @@ impl Server {
         // By default, Linux delays timers by up to 50 us. At high rates, several packets become due
         // in that time.
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000));
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1_000));
         loop {
             if self.endpoint.has_grown() {
                 self.links = self.endpoint.links();
@@ -108,23 +108,15 @@ impl Server {
             self.endpoint.served.sleep_until(0);
             return;
         }
-        let timeout = (until != NEVER).then(|| {
-            let wait = Time::from_nanos(until).since(now);
-            Timespec {
-                tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: wait.subsec_nanos().into(),
-            }
-        });
-        let arrivals = if pause.is_some() {
-            PollFlags::empty()
-        } else {
-            PollFlags::IN
-        };
+        let timeout = (until != NEVER).then(|| Time::from_nanos(until).since(now));
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        let ServedSocket { socket, waker, .. } = &*self.endpoint.served;
         let mut fds = [
-            PollFd::new(&self.endpoint.served.socket, arrivals),
-            PollFd::new(&self.endpoint.served.wakened, PollFlags::IN),
+            PollFd::new(waker.socket(), PollFlags::IN),
+            PollFd::new(socket.as_std(), PollFlags::IN),
         ];
-        match rustix::event::poll(&mut fds, timeout.as_ref()) {
+        let polled = if pause.is_some() { 1 } else { fds.len() };
+        match rustix::event::poll(&mut fds[..polled], timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => {
                 tracing::error!(%error, "cannot wait for packets");
@@ -132,13 +124,10 @@ impl Server {
             }
         }
         self.endpoint.served.sleep_until(0);
-        let woken = !fds[1].revents().is_empty();
+        let woken = !fds[0].revents().is_empty();
         if woken {
             self.alert_until = self.endpoint.served.now() + ALERT_FOR;
-            let mut scratch = [0; 64];
-            while matches!(io::Read::read(&mut &self.endpoint.served.wakened, &mut scratch), Ok(n) if n == scratch.len())
-            {
-            }
+            waker.clear();
         }
     }
 
@@ -148,7 +137,7 @@ impl Server {
             match self.endpoint.served.socket.receive(&mut self.inbox) {
                 Ok(buffers) => {
                     datagrams += self.distribute(buffers);
-                    if buffers < BUFFERS {
+                    if buffers < BATCH {
                         // A partly filled inbox means that the socket is empty.
                         break;
                     }

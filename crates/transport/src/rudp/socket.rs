@@ -3,7 +3,6 @@
 use std::{
     io::{self, IoSliceMut},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
-    os::fd::{AsFd, BorrowedFd},
     time::{Duration, SystemTime},
 };
 
@@ -19,22 +18,32 @@ pub(super) struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,
     local: SocketAddr,
+    /// True if this side sends to only one address.
+    has_one_peer: bool,
 }
 
 /// Maximum total UDP payload of one call to send, in bytes.
 const MAX_SEND: usize = 65_000;
 
-/// Number of buffers that one receive call fills. Each buffer holds the largest batch that the
-/// kernel can merge (generic receive offload).
-pub(super) const BUFFERS: usize = 16;
+/// Number of buffers for one receive call. Each buffer holds the largest batch that the kernel can
+/// merge (generic receive offload).
+const BUFFERS: usize = 16;
 const BUFFER: usize = 65_536;
+
+/// Maximum number of buffers that one receive call fills. On Windows and macOS, a call receives only
+/// one datagram.
+pub(super) const BATCH: usize = if quinn_udp::BATCH_SIZE < BUFFERS {
+    quinn_udp::BATCH_SIZE
+} else {
+    BUFFERS
+};
 
 impl Socket {
     /// Opens a listening socket.
     pub(super) fn listening(address: SocketAddr, buffer: usize) -> io::Result<Self> {
         let socket = datagram::open(address, buffer, buffer / 2)?;
         socket.bind(&address.into())?;
-        Self::new(socket.into())
+        Self::new(socket.into(), false)
     }
 
     /// Opens a socket to one peer, on any port.
@@ -50,15 +59,21 @@ impl Socket {
         if cfg!(any(target_os = "linux", target_os = "android")) {
             socket.connect(&peer.into())?;
         }
-        Self::new(socket.into())
+        Self::new(socket.into(), true)
     }
 
-    fn new(socket: UdpSocket) -> io::Result<Self> {
+    fn new(socket: UdpSocket, has_one_peer: bool) -> io::Result<Self> {
         Ok(Self {
             state: UdpSocketState::new((&socket).into())?,
             local: socket.local_addr()?,
             socket,
+            has_one_peer,
         })
+    }
+
+    /// Returns the socket, to wait for datagrams.
+    pub(super) fn as_std(&self) -> &UdpSocket {
+        &self.socket
     }
 
     pub(super) fn local(&self) -> SocketAddr {
@@ -116,13 +131,22 @@ impl Socket {
         self.state.max_gso_segments()
     }
 
-    /// Receives datagrams into the inbox. Returns the number of buffers that were filled.
+    /// Receives datagrams into the inbox. Returns the number of buffers that were filled. Fails with
+    /// [`io::ErrorKind::ConnectionRefused`] only if the port of the only peer is closed.
     pub(super) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
         let mut chunks = inbox.bytes.chunks_exact_mut(BUFFER);
         // The inbox contains exactly `BUFFERS` chunks.
         let mut slices: [IoSliceMut<'_>; BUFFERS] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-        (self.state).recv((&self.socket).into(), &mut slices, &mut inbox.metas)
+        let received = (self.state).recv((&self.socket).into(), &mut slices, &mut inbox.metas);
+        match received {
+            Err(error) if datagram::is_reset(&error) => Err(match self.has_one_peer {
+                true => io::ErrorKind::ConnectionRefused.into(),
+                // The report does not contain the address of the closed port.
+                false => io::ErrorKind::Interrupted.into(),
+            }),
+            received => received,
+        }
     }
 }
 
@@ -158,12 +182,6 @@ pub(super) fn largest_datagram(to: SocketAddr, from: Option<IpAddr>) -> Option<u
     {
         let _ = (to, from);
         None
-    }
-}
-
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 }
 

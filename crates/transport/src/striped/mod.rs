@@ -19,7 +19,6 @@
 //! the sender sent the offset. The receiver then waits until stripe 0 and the connections that
 //! carried frames have closed.
 
-#[cfg(unix)]
 mod candidate;
 mod frame;
 mod groups;
@@ -179,7 +178,6 @@ impl Transport for TcpStriped {
         })
     }
 
-    #[cfg(unix)]
     fn shared_port(&self) -> Option<crate::auto::candidate::SharedPort> {
         Some(crate::auto::candidate::SharedPort::new(self.clone()))
     }

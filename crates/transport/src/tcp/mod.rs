@@ -6,7 +6,6 @@
 //! sides request it.
 
 pub(crate) mod address;
-#[cfg(unix)]
 pub(crate) mod candidate;
 mod ceilings;
 mod congestion;
@@ -133,7 +132,6 @@ impl Transport for Tcp {
         Some(self.options.profile())
     }
 
-    #[cfg(unix)]
     fn shared_port(&self) -> Option<crate::auto::candidate::SharedPort> {
         Some(crate::auto::candidate::SharedPort::new(self.clone()))
     }

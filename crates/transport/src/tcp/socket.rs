@@ -300,7 +300,13 @@ impl PathProbe for TcpProbe {
 fn configure(stream: &TcpStream, unsent_limit: u32, peer_timeout: Duration) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_keepalive(&keepalive(peer_timeout))?;
+    let keepalive = keepalive(peer_timeout);
+    if let Err(error) = socket.set_tcp_keepalive(&keepalive.clone().with_retries(KEEPALIVE_PROBES))
+    {
+        // Windows 10 before version 1703 does not support the number of probes. It sends ten.
+        tracing::debug!(%error, "cannot set the number of TCP keep-alive probes");
+        socket.set_tcp_keepalive(&keepalive)?;
+    }
     set_user_timeout(&socket, peer_timeout);
     set_unsent_limit(stream, unsent_limit);
     Ok(())
@@ -313,7 +319,6 @@ fn keepalive(peer_timeout: Duration) -> TcpKeepalive {
     TcpKeepalive::new()
         .with_time((peer_timeout * 3 / 8).max(second))
         .with_interval((peer_timeout / 4).max(second))
-        .with_retries(KEEPALIVE_PROBES)
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -1,7 +1,5 @@
 //! Tests of `auto`: several transports at one address.
 
-#![cfg(unix)]
-
 mod always;
 mod choice;
 mod conformance;

@@ -4,14 +4,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-#[cfg(unix)]
 use transpute_transport::auto::AutoOptions;
 use transpute_transport::{
     HandshakeError, Identity, Link, Listener, Security, Transport, TransportError,
 };
 
 /// Returns options for machines that are busy with other tests.
-#[cfg(unix)]
 pub(crate) fn patient() -> AutoOptions {
     let mut options = AutoOptions::default();
     options.udp_patience = Duration::from_secs(4);
