@@ -14,6 +14,7 @@ mod dependent;
 mod docs;
 mod fuzz;
 mod ignored;
+mod minimal;
 mod outside;
 mod package;
 mod reproduce;
@@ -29,6 +30,7 @@ usage: cargo xtask <task>
   dependent         build and run a program in a package outside the repository
   docs              check links and fields in documents, and build the book if mdbook is installed
   fuzz-check        fail unless the fuzz targets compile
+  minimal           check with the oldest Rust and the minimal versions of dependencies
   package           package the published crates, and compile the packages outside the repository
   reproduce         run the published experiments again and write docs/results (hours)
   reproduce --quick the same with fewer runs, into docs/results/quick (minutes)
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         ["dependent"] => dependent::check(&root()),
         ["docs"] => docs::run(&root()).and_then(none_found),
         ["fuzz-check"] => fuzz::check(&root()),
+        ["minimal"] => minimal::check(&root()),
         ["package"] => package::check(&root()),
         ["reproduce"] => reproduce::reproduce(&root(), false),
         ["reproduce", "--quick"] => reproduce::reproduce(&root(), true),
