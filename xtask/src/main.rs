@@ -20,6 +20,7 @@ mod package;
 mod reproduce;
 mod selection;
 mod slow_tests;
+mod targets;
 mod tidy;
 
 const USAGE: &str = "\
@@ -40,6 +41,7 @@ usage: cargo xtask <task>
   slow-tests        run the tests that are ignored because they are slow, in the release profile
   slow-tests --ci   run the slow tests that take at most three minutes in total, in the dev profile
   slow-tests --list list the slow tests
+  targets           check other targets, and run tests in an emulator of ARM64 and in Node
   tidy              fail unless the sources follow the rules of the repository
 ";
 
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         ["selection", "run", ref flags @ ..] => selection::run(&root(), flags),
         ["selection", "score", ref arguments @ ..] => selection::score(&root(), arguments),
         ["slow-tests", ref flags @ ..] => slow_tests::run(&root(), flags),
+        ["targets"] => targets::check(&root()),
         ["tidy"] => tidy::check(&root()).and_then(none_found),
         _ => {
             eprint!("{USAGE}");
