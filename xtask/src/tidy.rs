@@ -62,10 +62,12 @@ const USES_TRANSPORT_TYPES: [&str; 3] = [
 ];
 
 /// Files and directories, besides those of the transports, that may name transports.
-const MAY_NAME_TRANSPORTS: [&str; 7] = [
+const MAY_NAME_TRANSPORTS: [&str; 8] = [
     // Default values of flags, which are inputs of an experiment.
     "crates/cli/src/link/mod.rs",
     "crates/testbed-cli/src/testbed/",
+    // The fit of the built-in model, which names what was measured.
+    "crates/select/src/model/shipped.rs",
     // Published figures compare with TCP.
     "crates/testbed/src/report/cells.rs",
     // The labels of scenarios include whether a firewall blocks UDP.
