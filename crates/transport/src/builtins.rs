@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 #[cfg(feature = "quic")]
 use crate::Quic;
-use crate::{Registry, Rudp, Tcp, TcpStriped, Transport, Udp};
+use crate::{Registry, Tcp, TcpStriped, Transport};
+#[cfg(feature = "rudp")]
+use crate::{Rudp, Udp};
 
 impl Registry {
     /// Makes a registry of the transports in this crate.
@@ -15,7 +17,9 @@ impl Registry {
             Arc::new(TcpStriped::default()),
             #[cfg(feature = "quic")]
             Arc::new(Quic::default()),
+            #[cfg(feature = "rudp")]
             Arc::new(Rudp::default()),
+            #[cfg(feature = "rudp")]
             Arc::new(Udp::default()),
         ];
         Self { transports }

@@ -54,6 +54,7 @@ pub(crate) async fn connect_or_explain<T>(
 
 /// Asks over all protocols which transport the listener uses. Returns `None` if no listener
 /// answers, or if the listener accepts `ours`.
+#[cfg(feature = "auto")]
 async fn ask(address: &str, security: &Security, ours: &str) -> Option<TransportError> {
     /// Time limit for all these attempts, which run concurrently. It suffices for a handshake on a
     /// path with a round-trip time of several hundred milliseconds.
@@ -77,4 +78,10 @@ async fn ask(address: &str, security: &Security, ours: &str) -> Option<Transport
         None
     };
     tokio::time::timeout(TIMEOUT, answer).await.ok()?
+}
+
+/// Returns `None`: only the candidates of `auto` can ask.
+#[cfg(not(feature = "auto"))]
+async fn ask(_: &str, _: &Security, _: &str) -> Option<TransportError> {
+    None
 }

@@ -42,10 +42,19 @@
 //! ```
 
 #![deny(unsafe_code)]
+#![cfg_attr(
+    not(feature = "auto"),
+    expect(
+        dead_code,
+        reason = "the transports share code that some of them do not need"
+    )
+)]
 
+#[cfg(feature = "auto")]
 pub mod auto;
 mod builtins;
 pub mod conformance;
+#[cfg(any(feature = "quic", feature = "rudp"))]
 mod datagram;
 mod diagnosis;
 mod error;
@@ -58,12 +67,13 @@ mod preamble;
 mod profile;
 #[cfg(feature = "quic")]
 mod quic;
+#[cfg(feature = "rudp")]
 #[cfg_attr(
-    not(feature = "quic"),
+    not(all(feature = "auto", feature = "quic")),
     expect(
         dead_code,
         unused_imports,
-        reason = "only `quic` shares the port of `rudp`"
+        reason = "with `auto`, `quic` shares the port of `rudp`"
     )
 )]
 mod rudp;
@@ -76,6 +86,7 @@ mod tcp;
 mod throttle;
 mod tls;
 mod transport;
+#[cfg(feature = "rudp")]
 mod udp;
 
 pub use self::{
@@ -99,6 +110,7 @@ pub use transpute_units::{Bandwidth, KnownDirection, KnownPath, PathClass};
 
 #[cfg(feature = "quic")]
 pub use self::quic::{Quic, QuicCongestion, QuicDriver, QuicOptions, UnknownCongestion};
+#[cfg(feature = "rudp")]
 pub use self::{
     rudp::{Rudp, RudpControl, RudpOptions},
     udp::{Udp, UdpOptions},

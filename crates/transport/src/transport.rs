@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 
+#[cfg(feature = "auto")]
 use crate::auto::candidate::SharedPort;
 use crate::{
     Link, Profile, RegistryError, Settings, TransportError, security::Security,
@@ -49,6 +50,7 @@ pub trait Transport: Send + Sync {
     /// Returns the implementation of this transport on the ports that `auto` shares between
     /// transports. Only transports of this crate have one. For `None` (the default), `auto` opens a
     /// separate port for the transport.
+    #[cfg(feature = "auto")]
     #[doc(hidden)]
     fn shared_port(&self) -> Option<SharedPort> {
         None

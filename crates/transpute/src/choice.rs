@@ -2,20 +2,36 @@
 
 use std::{convert::Infallible, fmt, str::FromStr, sync::Arc};
 
-use transpute_select::Candidate;
-use transpute_transport::{Registry, RegistryError, Transport, TransportError, auto::Offer};
+#[cfg(not(feature = "auto"))]
+use transpute_transport::Tcp;
+use transpute_transport::{Registry, RegistryError, Transport, TransportError};
+#[cfg(feature = "auto")]
+use {transpute_select::Candidate, transpute_transport::auto::Offer};
 
+#[cfg(feature = "auto")]
 use crate::auto::Auto;
 
+/// The name of [`TransportChoice::Auto`].
+pub(crate) const AUTO: &str = "auto";
+
 /// A choice of a transport.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum TransportChoice {
     /// `auto`: the connecting party measures the path and chooses one of the registered transports.
-    /// Both parties must set this.
-    #[default]
+    /// Without the feature `auto`, it is an error unless only one transport is registered.
     Auto,
     /// The transport of this name.
     Named(String),
+}
+
+impl Default for TransportChoice {
+    /// Returns [`Auto`](Self::Auto), or `tcp` without the feature `auto`.
+    fn default() -> Self {
+        #[cfg(feature = "auto")]
+        return Self::Auto;
+        #[cfg(not(feature = "auto"))]
+        return Self::Named(Tcp::NAME.to_owned());
+    }
 }
 
 /// The transports that a [`TransportChoice`] selects from a registry.
@@ -23,6 +39,7 @@ pub(crate) enum Chosen {
     /// One transport, and the reason for it.
     Fixed(Arc<dyn Transport>, String),
     /// Several transports, one of which is chosen when this party connects.
+    #[cfg(feature = "auto")]
     Automatic(Box<Auto>),
 }
 
@@ -33,29 +50,12 @@ impl TransportChoice {
             Self::Named(name) => (name.clone(), "asked for by name".to_owned()),
             Self::Auto => {
                 let names: Vec<_> = registry.names().collect();
-                let offer = Offer::of_registry(registry);
-                match (&names[..], offer.has_shared()) {
-                    (&[only], _) => (
+                match &names[..] {
+                    &[only] => (
                         only.to_owned(),
                         format!("{only} is the only transport registered"),
                     ),
-                    (_, false) => {
-                        return Err(TransportError::Registry(RegistryError::UnknownTransport {
-                            name: Auto::NAME.to_owned(),
-                            known: names.into_iter().map(str::to_owned).collect(),
-                        }));
-                    }
-                    (_, true) => {
-                        let has_all = Offer::all().names().all(|name| offer.allows(name));
-                        let specs = Candidate::all(registry).into_iter().map(|it| it.spec);
-                        return Ok(Chosen::Automatic(Box::new(Auto {
-                            // A registry without some built-in transports restricts the candidates.
-                            candidates: (!has_all).then(|| specs.collect()),
-                            offer,
-                            registry: registry.clone(),
-                            ..Auto::default()
-                        })));
-                    }
+                    _ => return automatic(registry),
                 }
             }
         };
@@ -63,10 +63,41 @@ impl TransportChoice {
     }
 }
 
+/// Returns the transports of `registry`, to choose from when connecting.
+#[cfg(feature = "auto")]
+fn automatic(registry: &Registry) -> Result<Chosen, TransportError> {
+    let offer = Offer::of_registry(registry);
+    if !offer.has_shared() {
+        return Err(no_auto(registry));
+    }
+    let has_all = Offer::all().names().all(|name| offer.allows(name));
+    let specs = Candidate::all(registry).into_iter().map(|it| it.spec);
+    Ok(Chosen::Automatic(Box::new(Auto {
+        // A registry without some built-in transports restricts the candidates.
+        candidates: (!has_all).then(|| specs.collect()),
+        offer,
+        registry: registry.clone(),
+        ..Auto::default()
+    })))
+}
+
+#[cfg(not(feature = "auto"))]
+fn automatic(registry: &Registry) -> Result<Chosen, TransportError> {
+    Err(no_auto(registry))
+}
+
+/// Returns the error of a registry from which `auto` cannot choose.
+fn no_auto(registry: &Registry) -> TransportError {
+    TransportError::Registry(RegistryError::UnknownTransport {
+        name: AUTO.to_owned(),
+        known: registry.names().map(str::to_owned).collect(),
+    })
+}
+
 impl From<&str> for TransportChoice {
     fn from(name: &str) -> Self {
         match name {
-            Auto::NAME => Self::Auto,
+            AUTO => Self::Auto,
             name => Self::Named(name.to_owned()),
         }
     }
@@ -83,7 +114,7 @@ impl FromStr for TransportChoice {
 impl fmt::Display for TransportChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Auto => Auto::NAME,
+            Self::Auto => AUTO,
             Self::Named(name) => name,
         })
     }

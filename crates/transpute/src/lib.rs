@@ -58,6 +58,7 @@
 //! implementation has not been audited. See `docs/security.md`.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "auto")]
 pub mod auto;
 mod choice;
 mod connection;
@@ -68,6 +69,7 @@ mod party;
 mod path_watch;
 mod result;
 mod scheme;
+mod selection;
 pub mod serve;
 pub mod workload;
 
@@ -78,6 +80,7 @@ pub use listening::Listening;
 pub use party::{Connecting, Party};
 pub use path_watch::PathReport;
 pub use result::{Evaluation, Report, Results};
+pub use selection::Selection;
 
 pub use transpute_circuit::{Bits, Builder, Circuit, CircuitError, InputSplit, Program, UInt};
 pub use transpute_garble::Scheme;

@@ -12,7 +12,7 @@ use transpute_session::Role;
 use transpute_transport::LinkStats;
 use transpute_units::KnownPath;
 
-use crate::{auto::Selection, known};
+use crate::{Selection, known};
 
 /// Interval between samples of the link's measurements during a run, and minimum interval between
 /// samples at the ends of runs. A sample takes some microseconds: a system call for each TCP

@@ -5,7 +5,7 @@ use transpute_select::SchemeChoice;
 use transpute_session::{Milestone, Role};
 use transpute_transport::{LinkInfo, LinkSnapshot};
 
-use crate::auto::Selection;
+use crate::Selection;
 
 /// The outputs of one evaluation.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -19,6 +19,7 @@ use std::{
 use async_trait::async_trait;
 use quinn::{Connecting, Endpoint, Incoming};
 
+#[cfg(feature = "auto")]
 use super::shared::SharedSocket;
 use super::{
     Quic, QuicOptions, config,
@@ -29,6 +30,7 @@ use super::{
     socket::{self, Socket},
     writer::Writer,
 };
+#[cfg(feature = "auto")]
 use crate::rudp::{EndpointHandle, ForeignQueue};
 use crate::{
     BindError, HandshakeError, Link, Security, TransportError,
@@ -121,6 +123,7 @@ impl<H: AuthenticatedHandler<Reader, Writer>> QuicListener<H> {
     }
 
     /// Listens on a port that other protocols share.
+    #[cfg(feature = "auto")]
     pub(crate) fn beside(
         handler: H,
         port: Arc<EndpointHandle>,

@@ -33,6 +33,7 @@
 //! drop. [`QuicDriver::Caller`] saves two thread switches per message. But if the caller computes
 //! for several seconds without yielding, the peer gets no answers and treats the link as lost.
 
+#[cfg(feature = "auto")]
 mod candidate;
 mod config;
 mod congestion;
@@ -46,6 +47,7 @@ mod options;
 mod reader;
 mod runtime;
 mod settings;
+#[cfg(feature = "auto")]
 mod shared;
 #[cfg(test)]
 mod simulation;
@@ -183,6 +185,7 @@ impl Transport for Quic {
         Some(profile)
     }
 
+    #[cfg(feature = "auto")]
     fn shared_port(&self) -> Option<crate::auto::candidate::SharedPort> {
         Some(crate::auto::candidate::SharedPort::new(self.clone()))
     }

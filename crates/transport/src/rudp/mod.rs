@@ -18,6 +18,7 @@
 //! Shutting down a writer waits until the peer has received all data. If a link is dropped after
 //! the shutdown was started, the thread completes the shutdown in the background, for at most 10 s.
 
+#[cfg(feature = "auto")]
 mod candidate;
 mod connect;
 mod ending;
@@ -50,9 +51,11 @@ pub(crate) use self::{
     options::rate,
     ports::{UdpPort, bind_on_both},
 };
+#[cfg(feature = "auto")]
+use crate::auto::candidate::SharedPort;
 use crate::{
     ConnectError, FirstFlight, HandshakeError, Link, Listener, Profile, Security, Settings,
-    Throughput, Transport, TransportError, auto::candidate::SharedPort, diagnosis,
+    Throughput, Transport, TransportError, diagnosis,
 };
 
 /// The reliable-UDP transport, named `rudp`.
@@ -95,6 +98,7 @@ impl Transport for Rudp {
         Some(profile())
     }
 
+    #[cfg(feature = "auto")]
     fn shared_port(&self) -> Option<SharedPort> {
         Some(SharedPort::new(self.clone()))
     }

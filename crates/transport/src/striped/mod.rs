@@ -19,6 +19,7 @@
 //! the sender sent the offset. The receiver then waits until stripe 0 and the connections that
 //! carried frames have closed.
 
+#[cfg(feature = "auto")]
 mod candidate;
 mod frame;
 mod groups;
@@ -178,6 +179,7 @@ impl Transport for TcpStriped {
         })
     }
 
+    #[cfg(feature = "auto")]
     fn shared_port(&self) -> Option<crate::auto::candidate::SharedPort> {
         Some(crate::auto::candidate::SharedPort::new(self.clone()))
     }

@@ -6,6 +6,7 @@
 //! sides request it.
 
 pub(crate) mod address;
+#[cfg(feature = "auto")]
 pub(crate) mod candidate;
 mod ceilings;
 mod congestion;
@@ -132,6 +133,7 @@ impl Transport for Tcp {
         Some(self.options.profile())
     }
 
+    #[cfg(feature = "auto")]
     fn shared_port(&self) -> Option<crate::auto::candidate::SharedPort> {
         Some(crate::auto::candidate::SharedPort::new(self.clone()))
     }

@@ -10,14 +10,15 @@ use async_trait::async_trait;
 #[cfg(feature = "serde")]
 use serde::Serialize;
 use transpute_select::{
-    Candidate, Choice, Chooser, End, Kernel, PathEstimate, Rule, SelectError, Spec, Workload,
+    Candidate, Chooser, End, Kernel, PathEstimate, Rule, SelectError, Spec, Workload,
 };
 use transpute_transport::{
-    Link, Listener, PathSample, Registry, Security, Throughput, Transport, TransportError,
+    Link, Listener, Registry, Security, Throughput, Transport, TransportError,
     auto::{self, AutoListener, AutoOptions, Offer},
 };
 
 use self::policy::Chosen;
+pub use crate::selection::Selection;
 
 /// Number of transferred bytes that [`Auto::default`] assumes for its workload.
 const UNKNOWN_WORK: u64 = 1_000_000;
@@ -56,39 +57,6 @@ pub struct Auto {
     pub registry: Registry,
 }
 
-/// The choice of a transport.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(Serialize))]
-pub struct Selection {
-    /// The measured path.
-    pub path: PathEstimate,
-    /// The expected workload of the link, as the chooser assumed it.
-    pub workload: Workload,
-    /// The choice, with the predictions for all candidates.
-    pub choice: Choice,
-    /// The transports that were chosen earlier but then failed, each with its error.
-    pub failed: Vec<(Spec, String)>,
-    /// Time from the start of connecting to the choice, in seconds.
-    pub decided_after_s: f64,
-}
-
-impl Selection {
-    /// Predicts the times again with measurements that arrived after the choice. For example,
-    /// reports on the probe trains of `rudp` may arrive some milliseconds later. The chosen
-    /// transport does not change.
-    pub fn update(&mut self, chooser: &dyn Chooser, link: &PathSample) {
-        for (known, train) in [
-            (&mut self.path.up, link.sent_train),
-            (&mut self.path.down, link.received_train),
-        ] {
-            if train.is_some() {
-                *known = policy::direction(train);
-            }
-        }
-        (self.choice).predict(chooser.model(), &self.path, &self.workload);
-    }
-}
-
 /// The result of [`Auto::probe`]: a measured path, and the transports that can be used on it.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
@@ -105,7 +73,7 @@ pub struct Probed {
 
 impl Auto {
     /// The name of this transport in the registry.
-    pub const NAME: &'static str = "auto";
+    pub const NAME: &'static str = crate::choice::AUTO;
 
     /// Connects to a listener that also uses `auto`. Returns the link and the choice.
     ///

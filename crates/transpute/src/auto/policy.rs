@@ -4,14 +4,15 @@
 //! yet. This wait is short: if UDP passes, path and connection are known after one round trip.
 
 use transpute_select::{
-    Candidate, Choice, Chooser, DirectionEstimate, Kernel, MAX_RATE, MAX_RTT, MIN_RATE,
-    PathEstimate, SelectError, Source, Spec, UdpStatus, Workload,
+    Candidate, Choice, Chooser, Kernel, MAX_RTT, PathEstimate, SelectError, Source, Spec,
+    UdpStatus, Workload,
 };
 use transpute_transport::{
-    ConnectError, PathSample, TrainResult, TransportError,
+    ConnectError, PathSample, TransportError,
     auto::{Pick, Policy, RaceProgress, Stage},
 };
-use transpute_units::{Bandwidth, KnownDirection, Loss};
+
+use crate::selection::direction;
 
 /// Length of the IPv4 and UDP headers of a packet, in bytes.
 const UDP_HEADERS: u32 = 28;
@@ -112,30 +113,6 @@ fn udp(progress: &RaceProgress) -> UdpStatus {
     }
 }
 
-/// Converts the result of a probe train. The peer reports it, so impossible figures are ignored.
-pub(super) fn direction(train: Option<TrainResult>) -> DirectionEstimate {
-    let Some(train) = train else {
-        return DirectionEstimate::default();
-    };
-    let rate = (train.rate)
-        .map(|rate| Bandwidth::from_bytes_per_second(rate as f64))
-        .filter(|rate| (MIN_RATE..=MAX_RATE).contains(rate));
-    let lost = train.clear.saturating_sub(train.clear_received);
-    DirectionEstimate {
-        known: KnownDirection {
-            rate,
-            loss: match train.clear {
-                0 => None,
-                sent => Loss::new(lost.into(), sent.into()),
-            },
-            queue_bytes: train.queue_bytes(),
-        },
-        // `error_permille` is half the width of the confidence interval: two standard errors.
-        rate_error: f64::from(train.error_permille.min(1000)) / 2000.0,
-        is_lower_bound: train.at_least,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{sync::Arc, time::Duration};
@@ -219,37 +196,6 @@ mod tests {
         progress.set_stage("rudp", blocked());
         progress.set_stage("tcp", Stage::Absent);
         assert_eq!(decide(&progress, 1), None);
-    }
-
-    fn train(rate: Option<u64>, error_permille: u16, clear: (u8, u8)) -> Option<TrainResult> {
-        let mut train = TrainResult::default();
-        (train.sent, train.received) = (32, 30);
-        (train.rate, train.error_permille) = (rate, error_permille);
-        (train.clear, train.clear_received) = clear;
-        Some(train)
-    }
-
-    #[test]
-    fn a_train_tells_rate_and_loss() {
-        let known = direction(train(Some(12_500_000), 100, (32, 30)));
-        let rate = Some(Bandwidth::from_megabits_per_second(100.0));
-        assert_eq!((known.known.rate, known.rate_error), (rate, 0.05));
-        assert_eq!(known.known.loss, Loss::new(2, 32));
-        let nothing = DirectionEstimate::default();
-        assert_eq!(direction(train(None, 0, (0, 0))), nothing);
-        assert_eq!(direction(None), nothing);
-    }
-
-    #[test]
-    fn reports_that_no_path_fulfils_are_ignored() {
-        for rate in [0, u64::MAX] {
-            let known = direction(train(Some(rate), 100, (32, 32)));
-            assert_eq!(known.known.rate, None);
-        }
-        let wide = direction(train(Some(1_000_000), u16::MAX, (32, 40)));
-        assert!(wide.known.rate.is_some());
-        assert_eq!(wide.rate_error, 0.5);
-        assert_eq!(wide.known.loss, Loss::new(0, 32));
     }
 
     #[test]

@@ -29,6 +29,7 @@ async fn open(
             };
             Ok((link, why))
         }
+        #[cfg(feature = "auto")]
         Chosen::Automatic(auto) => {
             let (link, selection) = auto.select(address, security).await?;
             let why = Why {

@@ -3,16 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use transpute_select::{Chooser, Rule, Workload};
-use transpute_transport::{
-    Fingerprint, Identity, Listener, Registry, Security, Transport, auto::Offer,
-};
+use transpute_transport::{Fingerprint, Identity, Listener, Registry, Security};
+#[cfg(feature = "auto")]
+use transpute_transport::{Transport, auto::Offer};
 
 use super::Party;
-use crate::{
-    Error, TransportChoice,
-    auto::{self, Auto},
-    choice::Chosen,
-};
+#[cfg(feature = "auto")]
+use crate::auto::Auto;
+use crate::{Error, TransportChoice, choice::Chosen};
 
 /// The settings of a party that concern its peers and the transport to them.
 pub(super) struct Network {
@@ -23,6 +21,7 @@ pub(super) struct Network {
     choice: TransportChoice,
     chooser: Arc<dyn Chooser>,
     /// The transports that a connecting peer may choose from. `None` allows all of the registry.
+    #[cfg(feature = "auto")]
     offer: Option<Offer>,
     /// Time for which the party retries connecting while the peer refuses connections.
     pub(super) patience: Duration,
@@ -34,9 +33,10 @@ impl Default for Network {
             identity: None,
             peers: Vec::new(),
             is_plaintext: false,
-            registry: auto::registry(),
-            choice: TransportChoice::Auto,
+            registry: Registry::with_builtins(),
+            choice: TransportChoice::default(),
             chooser: Arc::new(Rule),
+            #[cfg(feature = "auto")]
             offer: None,
             patience: Duration::ZERO,
         }
@@ -76,11 +76,16 @@ impl Network {
     /// # Errors
     /// Returns [`Error::Transport`] if the registry does not have the transport, or the error that
     /// `workload` returns.
+    #[cfg_attr(
+        not(feature = "auto"),
+        expect(unused_variables, reason = "only `auto` needs the workload")
+    )]
     pub(super) fn to_connect(
         &self,
         workload: impl FnOnce() -> Result<Workload, Error>,
     ) -> Result<Chosen, Error> {
         Ok(match self.choice.among(&self.registry)? {
+            #[cfg(feature = "auto")]
             Chosen::Automatic(auto) => Chosen::Automatic(Box::new(Auto {
                 workload: workload()?,
                 chooser: self.chooser(),
@@ -100,6 +105,7 @@ impl Network {
             Chosen::Fixed(transport, reason) => {
                 Ok((transport.listen(address, security).await?, reason))
             }
+            #[cfg(feature = "auto")]
             Chosen::Automatic(mut auto) => {
                 if let Some(offer) = &self.offer {
                     for name in offer.names() {
@@ -143,7 +149,7 @@ impl Party {
     }
 
     /// Sets the transport by name, or [`TransportChoice::Auto`]. Default:
-    /// [`TransportChoice::Auto`].
+    /// [`TransportChoice::Auto`], or `tcp` without the feature `auto`.
     #[must_use]
     pub fn transport(mut self, choice: impl Into<TransportChoice>) -> Self {
         self.network.choice = choice.into();
@@ -160,6 +166,7 @@ impl Party {
 
     /// Sets the transports that the peer may choose from with [`TransportChoice::Auto`] when this
     /// party listens. Default: all in the registry.
+    #[cfg(feature = "auto")]
     #[must_use]
     pub fn offer(mut self, offer: Offer) -> Self {
         self.network.offer = Some(offer);

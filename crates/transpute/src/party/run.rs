@@ -12,8 +12,7 @@ use transpute_units::KnownPath;
 
 use super::Party;
 use crate::{
-    Connection, Error, Evaluation, Report, Results,
-    auto::Selection,
+    Connection, Error, Evaluation, Report, Results, Selection,
     connection::Run,
     known::{as_evaluator, round_trip},
     path_watch, scheme,
