@@ -20,6 +20,8 @@ const RFC_8410_PUBLIC: [u8; 44] = [
 
 fn put(path: &Path, text: &str, mode: u32) {
     fs::write(path, text).unwrap();
+    #[cfg(not(unix))]
+    let _ = mode;
     #[cfg(unix)]
     fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
 }

@@ -49,7 +49,8 @@ mod runtime;
 mod settings;
 #[cfg(feature = "auto")]
 mod shared;
-#[cfg(test)]
+// The model of the path is that of the emulator, which needs Linux.
+#[cfg(all(test, target_os = "linux"))]
 mod simulation;
 mod socket;
 mod writer;
