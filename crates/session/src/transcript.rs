@@ -4,8 +4,8 @@ use crate::wire::FrameKind;
 
 /// The running hash of the frames of one direction of a run, in order.
 ///
-/// Tables are nearly all of the traffic, so only the headers of their frames are hashed. An encrypted
-/// link authenticates the tables themselves. Otherwise the check of the outputs finds a changed
+/// Tables are nearly all of the traffic, so only the headers of their frames are hashed. An
+/// encrypted link authenticates the tables themselves. Otherwise the check of the outputs finds a changed
 /// table, unless it is disabled.
 pub(crate) struct Transcript {
     hasher: blake3::Hasher,

@@ -2,8 +2,6 @@
 
 use std::{convert::Infallible, fmt, str::FromStr, sync::Arc};
 
-#[cfg(not(feature = "auto"))]
-use transpute_transport::Tcp;
 use transpute_transport::{Registry, RegistryError, Transport, TransportError};
 #[cfg(feature = "auto")]
 use {transpute_select::Candidate, transpute_transport::auto::Offer};
@@ -15,23 +13,15 @@ use crate::auto::Auto;
 pub(crate) const AUTO: &str = "auto";
 
 /// A choice of a transport.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum TransportChoice {
     /// `auto`: the connecting party measures the path and chooses one of the registered transports.
-    /// Without the feature `auto`, it is an error unless only one transport is registered.
+    /// Without the feature `auto`, a party uses the first registered transport: `tcp`, unless it
+    /// sets another registry.
+    #[default]
     Auto,
     /// The transport of this name.
     Named(String),
-}
-
-impl Default for TransportChoice {
-    /// Returns [`Auto`](Self::Auto), or `tcp` without the feature `auto`.
-    fn default() -> Self {
-        #[cfg(feature = "auto")]
-        return Self::Auto;
-        #[cfg(not(feature = "auto"))]
-        return Self::Named(Tcp::NAME.to_owned());
-    }
 }
 
 /// The transports that a [`TransportChoice`] selects from a registry.
@@ -81,9 +71,12 @@ fn automatic(registry: &Registry) -> Result<Chosen, TransportError> {
     })))
 }
 
+/// Returns the first transport of `registry`.
 #[cfg(not(feature = "auto"))]
 fn automatic(registry: &Registry) -> Result<Chosen, TransportError> {
-    Err(no_auto(registry))
+    let first = registry.iter().next().ok_or_else(|| no_auto(registry))?;
+    let reason = format!("{} is the first transport registered", first.name());
+    Ok(Chosen::Fixed(Arc::clone(first), reason))
 }
 
 /// Returns the error of a registry from which `auto` cannot choose.

@@ -1,7 +1,7 @@
 //! One party of AES-128 in WebAssembly. The garbler has the key, and the evaluator the block.
 //!
-//! `run.mjs` creates two instances of this module, one for each party, and carries the bytes between
-//! them. On a web page, each browser runs one instance, and for example a WebSocket carries the
+//! `run.mjs` creates two instances of this module, one for each party, and carries the bytes
+//! between them. On a web page, each browser runs one instance, and for example a WebSocket carries the
 //! bytes. The session does not encrypt, so the link must be encrypted and authenticated.
 
 mod host;

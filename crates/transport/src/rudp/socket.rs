@@ -30,8 +30,8 @@ const MAX_SEND: usize = 65_000;
 const BUFFERS: usize = 16;
 const BUFFER: usize = 65_536;
 
-/// Maximum number of buffers that one receive call fills. On Windows and macOS, a call receives only
-/// one datagram.
+/// Maximum number of buffers that one receive call fills. On Windows and macOS, a call receives
+/// only one datagram.
 pub(super) const BATCH: usize = if quinn_udp::BATCH_SIZE < BUFFERS {
     quinn_udp::BATCH_SIZE
 } else {
@@ -131,8 +131,8 @@ impl Socket {
         self.state.max_gso_segments()
     }
 
-    /// Receives datagrams into the inbox. Returns the number of buffers that were filled. Fails with
-    /// [`io::ErrorKind::ConnectionRefused`] only if the port of the only peer is closed.
+    /// Receives datagrams into the inbox. Returns the number of buffers that were filled. Fails
+    /// with [`io::ErrorKind::ConnectionRefused`] only if the port of the only peer is closed.
     pub(super) fn receive(&self, inbox: &mut Inbox) -> io::Result<usize> {
         let mut chunks = inbox.bytes.chunks_exact_mut(BUFFER);
         // The inbox contains exactly `BUFFERS` chunks.

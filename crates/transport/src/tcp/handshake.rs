@@ -139,7 +139,8 @@ impl<T> Side<T> {
 }
 
 impl Connector {
-    /// Makes this side. `transports` are the names that it supports on its connections, best first. `ours` is their description in error messages, such as `tcp` or `auto (tcp, quic)`.
+    /// Makes this side. `transports` are the names that it supports on its connections, best first.
+    /// `ours` is their description in error messages, such as `tcp` or `auto (tcp, quic)`.
     pub(crate) fn new(
         security: &Security,
         transports: &[&str],
@@ -199,7 +200,8 @@ impl Connector {
 }
 
 impl Acceptor {
-    /// Makes this side. `transports` are the names that it supports on its connections, best first. `ours` is their description in error messages, such as `tcp` or `auto (tcp, quic)`.
+    /// Makes this side. `transports` are the names that it supports on its connections, best first.
+    /// `ours` is their description in error messages, such as `tcp` or `auto (tcp, quic)`.
     pub(crate) fn new(
         security: &Security,
         transports: &[&str],

@@ -149,7 +149,7 @@ impl Party {
     }
 
     /// Sets the transport by name, or [`TransportChoice::Auto`]. Default:
-    /// [`TransportChoice::Auto`], or `tcp` without the feature `auto`.
+    /// [`TransportChoice::Auto`].
     #[must_use]
     pub fn transport(mut self, choice: impl Into<TransportChoice>) -> Self {
         self.network.choice = choice.into();
