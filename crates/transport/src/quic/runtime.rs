@@ -46,6 +46,7 @@ const CLOSE_POLL: Duration = Duration::from_millis(1);
 pub(super) fn close(connection: &Connection, code: VarInt, driver: QuicDriver) {
     // A connection that the peer has closed, or that timed out, sends no such frame.
     let is_open = connection.close_reason().is_none();
+    let sent_before = connection.stats().udp_tx.datagrams;
     connection.close(code, b"");
     let thread = match driver {
         QuicDriver::OwnThread if is_open => own_thread(),
@@ -64,7 +65,9 @@ pub(super) fn close(connection: &Connection, code: VarInt, driver: QuicDriver) {
         // yield and normally sends the frame.
         tokio::task::yield_now().await;
         let deadline = Instant::now() + CLOSE_TIMEOUT;
-        while connection.stats().frame_tx.connection_close == 0 && Instant::now() < deadline {
+        // A closed connection sends no other packets. quinn does not count the frame itself.
+        let is_sent = || connection.stats().udp_tx.datagrams > sent_before;
+        while !is_sent() && Instant::now() < deadline {
             tokio::time::sleep(CLOSE_POLL).await;
         }
         let _ = tell.send(());
