@@ -1,14 +1,8 @@
 //! A check with the oldest Rust and the oldest direct dependencies that the manifests allow.
 
-use std::{
-    env,
-    error::Error,
-    fs, io,
-    path::{Path, PathBuf, absolute},
-    process::{Command, Stdio},
-};
+use std::{env, error::Error, fs, io, path::Path, process::Command};
 
-use crate::command::{cargo, succeed};
+use crate::command::{cargo, runs, succeed, target_folder};
 
 /// The arguments of each `cargo check`. All published crates are dependencies of the first two
 /// packages.
@@ -36,7 +30,7 @@ pub(crate) fn check(root: &Path) -> Result<(), Box<dyn Error>> {
     }
 
     // An own target directory, because artifacts of another compiler cannot be reused.
-    let folder = target(root)?.join("minimal");
+    let folder = target_folder(root)?.join("minimal");
     let copy = folder.join("source");
     copy_sources(root, &copy)?;
     // Only the option is unstable. The lock file that it writes is an ordinary one.
@@ -69,15 +63,11 @@ fn rust_version(manifest: &str) -> Option<&str> {
 
 /// Installs this version of Rust if it is missing. Returns `false` if there is no rustup.
 fn install(version: &str) -> Result<bool, Box<dyn Error>> {
-    let mut test = Command::new("rustup");
-    test.args(["run", version, "cargo", "--version"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    match test.status() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(error.into()),
-        Ok(status) if status.success() => return Ok(true),
-        Ok(_) => {}
+    if !runs(Command::new("rustup").arg("--version")) {
+        return Ok(false);
+    }
+    if runs(Command::new("rustup").args(["run", version, "cargo", "--version"])) {
+        return Ok(true);
     }
     let mut install = Command::new("rustup");
     install
@@ -85,12 +75,6 @@ fn install(version: &str) -> Result<bool, Box<dyn Error>> {
         .args(["--no-self-update", version]);
     succeed(&mut install).map_err(|error| format!("Rust {version} is not installed: {error}"))?;
     Ok(true)
-}
-
-/// Returns the target directory.
-fn target(root: &Path) -> io::Result<PathBuf> {
-    let folder = env::var_os("CARGO_TARGET_DIR");
-    absolute(folder.map_or_else(|| root.join("target"), PathBuf::from))
 }
 
 /// Copies the files of the repository that git does not ignore into `copy`, which then has no other

@@ -5,7 +5,6 @@
 //! directory.
 
 use std::{
-    env,
     error::Error,
     ffi::OsStr,
     fs,
@@ -13,7 +12,7 @@ use std::{
     process::Command,
 };
 
-use crate::command::{cargo, succeed};
+use crate::command::{cargo, succeed, target_folder};
 
 /// Time limit of one run, in seconds. It is long because CUBIC needs minutes for 30 MB at 110 ms
 /// and 1 % loss.
@@ -223,8 +222,9 @@ pub(crate) fn build(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
         "transpute-testbed-cli",
     ];
     succeed(cargo(root).args(["build", "--release"]).args(packages))?;
-    let target = env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
-    Ok(fs::canonicalize(target.join("release/transpute"))?)
+    Ok(fs::canonicalize(
+        target_folder(root)?.join("release/transpute"),
+    )?)
 }
 
 #[cfg(test)]

@@ -1,19 +1,14 @@
 //! Checks of the targets on which the tests of the workspace do not run.
 
-use std::{
-    env,
-    error::Error,
-    fmt,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::{env, error::Error, fmt, path::Path, process::Command};
 
-use crate::command::{cargo, succeed};
+use crate::command::{cargo, runs, succeed, target_folder};
 
 /// A target, and the check of its code.
 struct Target {
     triple: &'static str,
-    /// The programs that the check needs. `.ci/run` installs them.
+    /// Names of the programs that the check starts, such as a C compiler. `.ci/run` installs the
+    /// Debian packages that contain them.
     programs: &'static [&'static str],
     check: fn(&Path) -> Result<(), Box<dyn Error>>,
 }
@@ -114,12 +109,6 @@ impl Target {
     }
 }
 
-/// Returns whether a command can be started and succeeds.
-fn runs(command: &mut Command) -> bool {
-    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
-    quiet.status().is_ok_and(|status| status.success())
-}
-
 /// Returns a command that checks the library, the command and the other packages `more`.
 fn clippy(root: &Path, triple: &str, more: &[&str]) -> Command {
     let mut clippy = cargo(root);
@@ -169,10 +158,7 @@ fn mac(root: &Path) -> Result<(), Box<dyn Error>> {
 /// Builds the cores for WebAssembly, and runs both parties in Node.
 fn wasm(root: &Path) -> Result<(), Box<dyn Error>> {
     let folder = root.join("examples/wasm");
-    let output: PathBuf = match env::var_os("CARGO_TARGET_DIR") {
-        Some(output) => root.join(output),
-        None => root.join("target"),
-    };
+    let output = target_folder(root)?;
     let mut build = cargo(&folder);
     build
         .args(["build", "--quiet", "--locked", "--target-dir"])

@@ -42,11 +42,17 @@ async fn exchange(
         Ok(())
     };
     exchanged.await.map_err(TransportError::from_io)?;
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_ (),".contains(byte);
-    match String::from_utf8(text) {
-        Ok(text) if text.as_bytes().iter().all(is_plain) => Ok(text),
-        _ => Err(TransportError::Handshake(HandshakeError::NotTranspute {
+    (parse(&text).map(str::to_owned)).ok_or_else(|| {
+        TransportError::Handshake(HandshakeError::NotTranspute {
             evidence: "it has no common transport with this side and names none".into(),
-        })),
-    }
+        })
+    })
+}
+
+/// Returns a description of transports as text. Returns `None` if it contains a character that no
+/// description has. Error messages quote the text, so it must not control a terminal.
+pub(crate) fn parse(bytes: &[u8]) -> Option<&str> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_ (),".contains(byte);
+    let text = str::from_utf8(bytes).ok()?;
+    bytes.iter().all(is_plain).then_some(text)
 }

@@ -29,6 +29,9 @@ mod message;
 /// mode. The names of the transports follow.
 pub(crate) const PREAMBLE: [u8; 22] = *b"transpute/1 plaintext ";
 
+/// The message that a side waits for, in timeout errors.
+pub(crate) const WAITING_FOR: &str = "the peer's plaintext preamble";
+
 /// The protocol that the first bytes of a peer indicate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Dialect {
@@ -232,7 +235,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
                 Poll::Pending => {
                     ready!(deadline.as_mut().poll(cx));
                     return Poll::Ready(Err(TransportError::Handshake(HandshakeError::Timeout {
-                        waiting_for: "the peer's plaintext preamble",
+                        waiting_for: WAITING_FOR,
                         address: limit.address.clone(),
                         after: limit.after,
                     })));

@@ -12,6 +12,14 @@ use crate::auto::Auto;
 /// The name of [`TransportChoice::Auto`].
 pub(crate) const AUTO: &str = "auto";
 
+/// Returns all transports of this program. The library, the command, the testbed and the web UI use
+/// this registry. A transport that is added to it can be used by its name everywhere. `auto` can
+/// choose it if it has a [`Profile`](transpute_transport::Profile).
+#[must_use]
+pub fn registry() -> Registry {
+    Registry::with_builtins()
+}
+
 /// A choice of a transport.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum TransportChoice {

@@ -73,7 +73,7 @@ mod selection;
 pub mod serve;
 pub mod workload;
 
-pub use choice::TransportChoice;
+pub use choice::{TransportChoice, registry};
 pub use connection::{Connection, Outcome, Prepared};
 pub use error::Error;
 pub use listening::Listening;

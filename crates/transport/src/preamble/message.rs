@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::{PREAMBLE, not_plaintext};
-use crate::{HandshakeError, TransportError};
+use crate::{HandshakeError, TransportError, mismatch};
 
 /// Length of the bytes before the names: [`PREAMBLE`] and the length of the rest.
 const HEADER: usize = PREAMBLE.len() + 1;
@@ -48,13 +48,9 @@ impl Supported {
 
     /// Parses the names and the description.
     fn parse(text: &[u8]) -> Option<Self> {
-        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_ (),".contains(byte);
-        let text = str::from_utf8(text).ok()?;
-        let (names, description) = text.split_once(' ')?;
-        text.bytes().all(|byte| is_plain(&byte)).then(|| {
-            let names = names.split(',').filter(|name| !name.is_empty());
-            Self::new(&names.collect::<Vec<_>>(), description)
-        })
+        let (names, description) = mismatch::parse(text)?.split_once(' ')?;
+        let names = names.split(',').filter(|name| !name.is_empty());
+        Some(Self::new(&names.collect::<Vec<_>>(), description))
     }
 }
 

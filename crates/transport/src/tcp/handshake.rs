@@ -65,9 +65,6 @@ impl Carrier for Socket {
     }
 }
 
-/// The message that a side waits for in plaintext, for timeout errors.
-const WAITING: &str = "the peer's plaintext preamble";
-
 /// The connecting side of handshakes.
 pub(crate) type Connector = Side<TlsConnector>;
 
@@ -163,37 +160,28 @@ impl Connector {
                 let handshake = connector.connect(tls::server_name(), buffered(&socket));
                 names.establish(handshake, &socket, &context).await?
             }
-            Self::Plaintext(ours) => {
-                context
-                    .limit(
-                        "the preamble to be sent",
-                        socket.write_all(&ours.supported.encode()),
+            Self::Plaintext(ours) => match ours.supported.only() {
+                // The transport is known, so the session can start before the peer's preamble
+                // arrives.
+                Some(name) => {
+                    let preamble = ours.supported.encode();
+                    let sending = socket.write_all(&preamble);
+                    (context.limit("the preamble to be sent", sending).await?)
+                        .map_err(TransportError::from_io)?;
+                    let (reader, writer) = preamble::checked(
+                        socket.clone(),
+                        socket.clone(),
+                        ours.clone(),
+                        context.timeout,
+                        context.peer.to_string(),
+                    );
+                    (
+                        Stream::Plaintext(reader, writer),
+                        Established::plaintext(name.to_owned(), None),
                     )
-                    .await?
-                    .map_err(TransportError::from_io)?;
-                let (halves, agreed) = match ours.supported.only() {
-                    Some(name) => {
-                        let halves = preamble::checked(
-                            socket.clone(),
-                            socket.clone(),
-                            ours.clone(),
-                            context.timeout,
-                            context.peer.to_string(),
-                        );
-                        (halves, name.to_owned())
-                    }
-                    None => {
-                        let agreed = context
-                            .limit(WAITING, preamble::read(&mut socket, ours))
-                            .await??;
-                        (preamble::unchecked(socket.clone(), socket.clone()), agreed)
-                    }
-                };
-                (
-                    Stream::Plaintext(halves.0, halves.1),
-                    Established::plaintext(agreed, None),
-                )
-            }
+                }
+                None => exchange_preambles(ours, socket.clone(), &context).await?,
+            },
         };
         Ok(Channel::new(stream, socket, established, context, started))
     }
@@ -229,7 +217,7 @@ impl Acceptor {
 
     async fn try_authenticate<S: Carrier>(
         &self,
-        mut socket: S,
+        socket: S,
         context: Context<S::Address>,
     ) -> Result<Channel<S>, TransportError> {
         let started = Instant::now();
@@ -238,24 +226,28 @@ impl Acceptor {
                 let handshake = acceptor.accept(buffered(&socket));
                 names.establish(handshake, &socket, &context).await?
             }
-            Self::Plaintext(ours) => {
-                let exchange = async {
-                    socket
-                        .write_all(&ours.supported.encode())
-                        .await
-                        .map_err(TransportError::from_io)?;
-                    preamble::read(&mut socket, ours).await
-                };
-                let agreed = context.limit(WAITING, exchange).await??;
-                let (reader, writer) = preamble::unchecked(socket.clone(), socket.clone());
-                (
-                    Stream::Plaintext(reader, writer),
-                    Established::plaintext(agreed, None),
-                )
-            }
+            Self::Plaintext(ours) => exchange_preambles(ours, socket.clone(), &context).await?,
         };
         Ok(Channel::new(stream, socket, established, context, started))
     }
+}
+
+/// Sends the preamble and waits for that of the peer.
+async fn exchange_preambles<S: Carrier>(
+    ours: &End,
+    mut socket: S,
+    context: &Context<S::Address>,
+) -> Result<(Stream<S>, Established), TransportError> {
+    let exchange = async {
+        (socket.write_all(&ours.supported.encode()).await).map_err(TransportError::from_io)?;
+        preamble::read(&mut socket, ours).await
+    };
+    let agreed = context.limit(preamble::WAITING_FOR, exchange).await??;
+    let (reader, writer) = preamble::unchecked(socket.clone(), socket);
+    Ok((
+        Stream::Plaintext(reader, writer),
+        Established::plaintext(agreed, None),
+    ))
 }
 
 impl Names {

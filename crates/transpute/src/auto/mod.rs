@@ -18,18 +18,10 @@ use transpute_transport::{
 };
 
 use self::policy::Chosen;
-pub use crate::selection::Selection;
+pub use crate::{choice::registry, selection::Selection};
 
 /// Number of transferred bytes that [`Auto::default`] assumes for its workload.
 const UNKNOWN_WORK: u64 = 1_000_000;
-
-/// Returns all transports of this program. The library, the command, the testbed and the web UI use
-/// this registry. A transport that is added to it can be used by its name everywhere. `auto` can
-/// choose it if it has a [`Profile`](transpute_transport::Profile).
-#[must_use]
-pub fn registry() -> Registry {
-    Registry::with_builtins()
-}
 
 /// The transport `auto`: measures the path to a peer, chooses one of several transports for a
 /// workload, and connects with it.

@@ -10,7 +10,7 @@ use transpute_transport::{Transport, auto::Offer};
 use super::Party;
 #[cfg(feature = "auto")]
 use crate::auto::Auto;
-use crate::{Error, TransportChoice, choice::Chosen};
+use crate::{Error, TransportChoice, choice::Chosen, registry};
 
 /// The settings of a party that concern its peers and the transport to them.
 pub(super) struct Network {
@@ -33,7 +33,7 @@ impl Default for Network {
             identity: None,
             peers: Vec::new(),
             is_plaintext: false,
-            registry: Registry::with_builtins(),
+            registry: registry(),
             choice: TransportChoice::default(),
             chooser: Arc::new(Rule),
             #[cfg(feature = "auto")]
