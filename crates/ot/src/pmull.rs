@@ -135,7 +135,7 @@ fn hash_some<const K: usize, const G: usize>(
     hashes
 }
 
-/// Returns block `i` of a group, with the columns as the coefficients of 1, x, x^2 and so on.
+/// Returns the sum of `x^j * columns[j][i]` over all columns `j` of a group.
 #[inline]
 #[target_feature(enable = "neon")]
 fn combine<const K: usize>(columns: &[&[Block]; K], i: usize) -> uint64x2_t {

@@ -1,4 +1,5 @@
-//! The choice of a transport, with the measurements on which it is based.
+//! The result of choosing a transport: the measured path, the assumed workload, and the predicted
+//! time of each candidate.
 
 #[cfg(feature = "serde")]
 use serde::Serialize;
@@ -25,9 +26,9 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Predicts the times again with measurements that arrived after the choice. For example,
-    /// reports on the probe trains of `rudp` may arrive some milliseconds later. The chosen
-    /// transport does not change.
+    /// Updates the predicted times with `link`, the present measurements of the link. The results of
+    /// the probe trains of `rudp` may arrive some milliseconds after a transport was chosen. This
+    /// function does not choose another transport.
     pub fn update(&mut self, chooser: &dyn Chooser, link: &PathSample) {
         for (known, train) in [
             (&mut self.path.up, link.sent_train),
@@ -41,7 +42,8 @@ impl Selection {
     }
 }
 
-/// Converts the result of a probe train. The peer reports it, so impossible figures are ignored.
+/// Converts the peer's report on a probe train to an estimate of one direction of the path. The
+/// peer may report any number, so values that no path can have are ignored.
 pub(crate) fn direction(train: Option<TrainResult>) -> DirectionEstimate {
     let Some(train) = train else {
         return DirectionEstimate::default();

@@ -1,6 +1,6 @@
-//! The functions of the host: random bytes, and the results of the party.
+//! Calls of the JavaScript host, which provides random bytes and receives the results of the party.
 
-/// The functions in `run.mjs`.
+/// Functions that the JavaScript host (`run.mjs`) passes to the module as imports.
 mod import {
     #[link(wasm_import_module = "host")]
     unsafe extern "C" {

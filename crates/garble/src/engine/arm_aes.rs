@@ -190,8 +190,9 @@ impl Vectors for ArmAes {
 /// AESE is AddRoundKey, SubBytes and ShiftRows; AESMC is MixColumns. A pair of both is adjacent and
 /// works on one register, so CPUs fuse it to one operation.
 impl AesRounds for ArmAes {
-    // The blocks, and the keys of eight gates, stay in the 32 registers. With 32 blocks, the
-    // compiler stores some of them in each round, and separates pairs of AESE and AESMC.
+    // 16 registers of blocks and the round keys of eight gates fit into the 32 vector registers.
+    // With 32 registers of blocks, the compiler writes some of them to the stack in each round, and
+    // no longer places each AESMC directly after its AESE.
     const MAX_TOGETHER: usize = 16;
 
     #[inline(always)]

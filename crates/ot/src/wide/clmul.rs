@@ -153,7 +153,7 @@ fn products<const K: usize>(
     halves
 }
 
-/// Returns vector `i` of a group, with the columns as the coefficients of 1, x, x^2 and so on.
+/// Returns the sum of `x^j` times vector `i` of column `j` over all columns `j` of a group.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn combine<const K: usize>(columns: &[&[[Block; LANES]]; K], i: usize) -> __m512i {

@@ -1,4 +1,4 @@
-//! Wakes the thread that waits for datagrams, from other threads.
+//! A socket with which other threads wake the thread that polls for datagrams.
 
 use std::io;
 
@@ -18,14 +18,14 @@ impl Waker {
         Ok(Self { writer, reader })
     }
 
-    /// Returns the socket that becomes readable when the thread is woken.
+    /// Returns the socket to poll. [`wake`](Self::wake) makes it readable.
     pub(super) fn socket(&self) -> &std::os::unix::net::UnixStream {
         &self.reader
     }
 
     /// Makes the socket readable.
     pub(super) fn wake(&self) {
-        // Ignore an error: a full buffer already contains bytes that wake the thread.
+        // The only expected error is a full send buffer. Then the reading end is readable already.
         let _ = io::Write::write(&mut &self.writer, &[0]);
     }
 
@@ -52,14 +52,14 @@ impl Waker {
         Ok(Self(socket))
     }
 
-    /// Returns the socket that becomes readable when the thread is woken.
+    /// Returns the socket to poll. [`wake`](Self::wake) makes it readable.
     pub(super) fn socket(&self) -> &std::net::UdpSocket {
         &self.0
     }
 
     /// Makes the socket readable.
     pub(super) fn wake(&self) {
-        // Ignore an error: a full buffer already contains datagrams that wake the thread.
+        // The only expected error is a full send buffer. Then the socket is readable already.
         let _ = self.0.send(&[0]);
     }
 

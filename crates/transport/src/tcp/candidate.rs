@@ -116,8 +116,9 @@ impl TcpConnection {
     }
 }
 
-/// Returns whether a listener sends its offer as the first message on a connection. It does so in
-/// plaintext. With TLS, the certificate contains the offer.
+/// Returns whether the listener sends its offer as the first message on this connection. This is the
+/// case in plaintext if the connector uses `auto`. With TLS, the listener's certificate contains the
+/// offer.
 pub(crate) fn sends_offer(channel: &Channel) -> bool {
     !channel.is_encrypted() && is_choosing(channel)
 }

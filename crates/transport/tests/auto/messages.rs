@@ -13,9 +13,9 @@ use transpute_transport::{
 
 use crate::{always::race_among, meeting::beside};
 
-/// The preamble of a peer that uses `auto` only.
+/// The plaintext preamble of a side that supports the transport `auto` and no other.
 const PREAMBLE: &[u8] = b"transpute/1 plaintext \x09auto auto";
-/// The preamble of a listener that offers [`ALL`].
+/// The plaintext preamble of a listener with the offer [`ALL`].
 const LISTENER: &[u8] =
     b"transpute/1 plaintext \x32auto,tcp,tcp-striped auto (tcp, tcp-striped, rudp)";
 const ALL: &[u8] = b"tpoffer3\x14\x00tcp,tcp-striped,rudp\x00\x00";
