@@ -5,8 +5,8 @@ use crate::wire::FrameKind;
 /// The running hash of the frames of one direction of a run, in order.
 ///
 /// Tables are nearly all of the traffic, so only the headers of their frames are hashed. An
-/// encrypted link authenticates the tables themselves. Otherwise the check of the outputs finds a changed
-/// table, unless it is disabled.
+/// encrypted link authenticates the tables themselves. In plaintext, the check of the outputs finds
+/// a change that would change an output, unless this check is disabled.
 pub(crate) struct Transcript {
     hasher: blake3::Hasher,
     /// Bytes that are not hashed yet, fewer than [`STRIDE`].

@@ -149,18 +149,23 @@ struct RelayState {
     passed: AtomicU64,
     /// True if the relay forwards no more bytes. The connections stay open.
     is_stopped: AtomicBool,
-    /// Position of the byte from the listening party in which a bit is flipped, counted from 1.
-    /// Zero flips no bit.
+    /// Position of the first of [`SPOILED`] bytes from the listening party in which a bit is
+    /// flipped, counted from 1. Zero flips no bit.
     spoil: AtomicU64,
 }
 
+/// Number of bytes that a relay changes. They are 64 tables of half-gates. An evaluator ignores each
+/// half of a table with a probability of 1/2, so a change of a single byte may have no effect.
+const SPOILED: u64 = 2048;
+
 impl Relay {
     pub(crate) fn to(target: &str) -> Self {
-        Self::with_spoiled_byte(target, 0)
+        Self::with_spoiled_bytes(target, 0)
     }
 
-    /// Flips a bit of byte `index` from the listening party, counted from 1.
-    pub(crate) fn with_spoiled_byte(target: &str, index: u64) -> Self {
+    /// Flips a bit of each of [`SPOILED`] bytes from the listening party, from byte `index` on,
+    /// counted from 1.
+    pub(crate) fn with_spoiled_bytes(target: &str, index: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let target = target.to_owned();
@@ -210,8 +215,10 @@ fn pass(mut from: TcpStream, mut to: TcpStream, state: &RelayState, is_counted: 
         if is_counted {
             let before = state.passed.fetch_add(read as u64, Ordering::Relaxed);
             let spoil = state.spoil.load(Ordering::Relaxed);
-            if (before + 1..=before + read as u64).contains(&spoil) {
-                buffer[(spoil - before - 1) as usize] ^= 1;
+            for (byte, index) in buffer[..read].iter_mut().zip(before + 1..) {
+                if spoil > 0 && (spoil..spoil + SPOILED).contains(&index) {
+                    *byte ^= 1;
+                }
             }
         }
         if to.write_all(&buffer[..read]).is_err() {

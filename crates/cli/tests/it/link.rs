@@ -276,7 +276,7 @@ fn a_peer_that_is_lost_is_an_error_and_the_server_goes_on() {
 fn altered_bytes_fail_the_transfer_on_both_sides() {
     for (kind, fragment) in [("plaintext", "altered"), ("unpinned", "")] {
         let server = Server::start("tcp", kind, &["--once"]);
-        let relay = Relay::with_spoiled_byte(&server.address, 100_000);
+        let relay = Relay::with_spoiled_bytes(&server.address, 100_000);
         let client = server.client(&relay.address, &["--bytes", "1000000", "--reverse"]);
         client.finish().fails(6, fragment);
         server.process.finish().fails(6, fragment);

@@ -104,21 +104,20 @@ fn inputs_that_break_in_the_middle_end_the_run() {
 }
 
 #[test]
-fn a_byte_changed_on_the_way_spoils_an_encrypted_run() {
+fn bytes_changed_on_the_way_spoil_an_encrypted_run() {
     let [garbler, evaluator] = aes();
     let (garbler, address) = garbler.listen();
-    let relay = Relay::with_spoiled_byte(&address, 100_000);
+    let relay = Relay::with_spoiled_bytes(&address, 100_000);
     let evaluator = evaluator.connect(&relay.address).finish();
     evaluator.fails(6, "TLS failed");
     garbler.finish().fails(6, "");
 }
 
 #[test]
-fn a_byte_changed_on_the_way_spoils_a_plaintext_run() {
-    // The relay flips a bit in the middle of a table. In plaintext, only the checks of the protocol
-    // can detect this.
+fn bytes_changed_on_the_way_spoil_a_plaintext_run() {
+    // The relay flips bits in tables. In plaintext, only the check of the outputs can detect this.
     let (garbler, address) = Party::plaintext("garbler", "aes128").input(0, KEY).listen();
-    let relay = Relay::with_spoiled_byte(&address, 100_000);
+    let relay = Relay::with_spoiled_bytes(&address, 100_000);
     let evaluator = Party::plaintext("evaluator", "aes128").input(1, PLAINTEXT);
     let evaluator = evaluator.connect(&relay.address).finish().fails(6, "");
     // There are no outputs.
