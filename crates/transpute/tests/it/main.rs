@@ -1,0 +1,16 @@
+//! Tests of the library through its public interface.
+
+mod adder;
+mod auto;
+mod connections;
+// These helpers are shared with the tests of the crate of the transports.
+#[path = "../../../transport/tests/it/meeting.rs"]
+#[expect(
+    dead_code,
+    reason = "the tests of the transports use the other helpers"
+)]
+mod meeting;
+mod outside;
+mod parties;
+mod schemes;
+mod serving;
