@@ -237,6 +237,7 @@ fn remedy(error: &SessionError) -> Option<&'static str> {
     Some(match field {
         Field::Role => "one party must be --role garbler and the other --role evaluator",
         Field::Circuit => "compare the digests that `transpute circuit info` prints on both sides",
+        Field::Runs => "give the same --repeat on both sides",
         Field::Version => "use the same version of transpute on both sides",
         _ => return None,
     })

@@ -41,10 +41,12 @@ pub enum Field {
     Prepared = 14,
     /// The public-key scheme of base OT.
     BaseOt = 15,
+    /// The number of runs of the connection.
+    Runs = 17,
 }
 
 impl Field {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Version,
         Self::Role,
         Self::Circuit,
@@ -59,6 +61,7 @@ impl Field {
         Self::Encryption,
         Self::Prepared,
         Self::BaseOt,
+        Self::Runs,
     ];
 
     pub(crate) fn from_code(code: u8) -> Option<Self> {
@@ -83,6 +86,7 @@ impl fmt::Display for Field {
             Self::Encryption => "encryption",
             Self::Prepared => "preparation before the inputs",
             Self::BaseOt => "base OT",
+            Self::Runs => "number of runs",
         })
     }
 }

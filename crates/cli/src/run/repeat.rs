@@ -37,6 +37,7 @@ pub(super) fn run(
     let program = party.program().clone();
     let party = party.expect_runs(count.get(), args.pipeline() as u64);
     let mut config = ConnectionConfig::default();
+    config.runs = Some(count);
     config.garbles = args.terms.role == Role::Garbler;
     config.base_ot = args.terms.base_ot;
     let party = party.connection_config(config);
@@ -148,18 +149,16 @@ impl<'a> Runs<'a> {
     /// value of `--repeat`.
     ///
     /// A run fails with a bare [`SessionError::Closed`] if the peer announced that it starts no
-    /// further runs. Either the peer has a smaller `--repeat` or none, or it is a server that was
-    /// stopped. If the connection was lost, the error is [`SessionError::Connection`].
+    /// further runs. A peer that fixes the number of runs has fixed the same one, so the peer is a
+    /// server that was stopped. If the connection was lost, the error is
+    /// [`SessionError::Connection`].
     fn failure_of(&self, error: SessionError, number: u64, count: u64) -> Failure {
         if !matches!(error, SessionError::Closed) {
             return self.failure(error);
         }
         Failure::new(
             FailureKind::Disagreement,
-            format!(
-                "the peer takes no more runs after {number} of {count}: give --repeat {count} on \
-                 both sides, unless a server was stopped"
-            ),
+            format!("the peer takes no more runs after {number} of {count}: it was stopped"),
         )
     }
 

@@ -1,7 +1,7 @@
 //! The application's interface to a connection: calling for runs, providing inputs, changing
 //! settings, cancelling, and closing.
 
-use std::sync::Arc;
+use std::{num::NonZeroU64, sync::Arc};
 
 use rand::CryptoRng;
 use transpute_circuit::{InputSplit, Program};
@@ -88,6 +88,7 @@ impl SessionConnection {
         rng: &mut impl CryptoRng,
     ) -> Result<(Self, RunId), SessionError> {
         let config = ConnectionConfig {
+            runs: Some(NonZeroU64::MIN),
             window: call.config.table_lead,
             base_ot: call.config.base_ot,
             prepared: 0,

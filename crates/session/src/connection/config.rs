@@ -1,12 +1,18 @@
 //! The settings of a connection.
 
+use std::num::NonZeroU64;
+
 use transpute_ot::{BaseOt, Extension};
 
 /// The settings of a connection for many runs. Both sides may have different settings, except for
-/// `base_ot`. For `max_runs`, `window` and `prepared`, the smaller value of both sides applies.
+/// `base_ot` and `runs`. For `max_runs`, `window` and `prepared`, the smaller value of both sides applies.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectionConfig {
+    /// Number of runs of the connection, if it is fixed. If it is fixed on both sides, both must
+    /// have the same number; otherwise the connection fails before the first run. It is 1 for a
+    /// connection for a single run. Default `None`.
+    pub runs: Option<NonZeroU64>,
     /// Maximum number of active runs in each role. Further runs wait. Minimum 32, default 512. To
     /// fill a path with 1 Gbit/s and a round-trip time of 300 ms, about 280 active runs of AES-128
     /// are needed.
@@ -46,6 +52,7 @@ pub struct ConnectionConfig {
 impl Default for ConnectionConfig {
     fn default() -> Self {
         Self {
+            runs: None,
             max_runs: 512,
             window: 40 << 20,
             prepared: 64 << 20,

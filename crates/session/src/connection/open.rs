@@ -1,6 +1,8 @@
 //! The opening, which is the first frame of each direction of a connection, and the values that
 //! both sides derive from the two openings.
 
+use std::num::NonZeroU64;
+
 use rand::CryptoRng;
 use sha2::{Digest, Sha256};
 use transpute_ot::{AnySender, BASE_SENDER_LEN, BaseOt, Extension};
@@ -14,12 +16,12 @@ use crate::{
 };
 
 /// Length of an opening's payload, in bytes.
-pub(crate) const OPEN_LEN: usize = 92;
+pub(crate) const OPEN_LEN: usize = 100;
 
 const MAGIC: [u8; 4] = *b"TPUT";
 
 /// Version of the protocol. Both sides must have the same version.
-const VERSION: u16 = 11;
+const VERSION: u16 = 12;
 
 const FLAG_ENCRYPTED: u8 = 1;
 const FLAG_ML_KEM: u8 = 2;
@@ -54,6 +56,8 @@ pub(super) struct Open {
     /// The base-OT message of the pool for runs in which the sender of this opening evaluates. Zero
     /// without a pool, and with ML-KEM, where the evaluator answers the garbler's message.
     pub(super) point: [u8; BASE_SENDER_LEN],
+    /// The number of runs of the connection, if the sender has fixed it.
+    pub(super) runs: Option<NonZeroU64>,
 }
 
 impl Open {
@@ -87,6 +91,7 @@ impl Open {
             prepared: config.prepared,
             nonce,
             point,
+            runs: config.runs,
         };
         (open, base)
     }
@@ -107,6 +112,7 @@ impl Open {
         out.extend_from_slice(&self.prepared.to_le_bytes());
         out.extend_from_slice(&self.nonce);
         out.extend_from_slice(&self.point);
+        out.extend_from_slice(&self.runs.map_or(0, NonZeroU64::get).to_le_bytes());
         debug_assert_eq!(out.len(), OPEN_LEN);
         out
     }
@@ -169,6 +175,7 @@ impl Open {
             prepared: field(20),
             nonce: block(28),
             point: block(60),
+            runs: NonZeroU64::new(field(92)),
         };
         let min_window = match open.is_single {
             true => 0,
@@ -183,7 +190,7 @@ impl Open {
     /// Compares the peer's opening with this one. Returns the values that both determine.
     ///
     /// # Errors
-    /// Returns `Disagreement` on encryption or base OT, and `Unexpected` if the peer sent this
+    /// Returns `Disagreement` on encryption, base OT or the number of runs, and `Unexpected` if the peer sent this
     /// opening back.
     pub(super) fn agree(&self, theirs: Self) -> Result<Agreed, SessionError> {
         if self.is_encrypted != theirs.is_encrypted {
@@ -199,6 +206,15 @@ impl Open {
                 field: Field::BaseOt,
                 ours: self.base_ot.to_string(),
                 theirs: theirs.base_ot.to_string(),
+            });
+        }
+        if let (Some(ours), Some(theirs)) = (self.runs, theirs.runs)
+            && ours != theirs
+        {
+            return Err(SessionError::Disagreement {
+                field: Field::Runs,
+                ours: ours.to_string(),
+                theirs: theirs.to_string(),
             });
         }
         if self.nonce == theirs.nonce {

@@ -99,13 +99,13 @@ fn another_version_is_refused_by_name() {
     let ends = Pair::new(&setup, &setup).run(&mut |_, mut frame| {
         if frame.kind == crate::FrameKind::Open {
             let mut payload = frame.payload.to_vec();
-            payload[4] = 12;
+            payload[4] = 13;
             frame.payload = payload.into();
         }
         vec![frame]
     });
     assert!(matches!(
         ends.evaluator,
-        Err(SessionError::Disagreement { field: Field::Version, theirs, .. }) if theirs == "12"
+        Err(SessionError::Disagreement { field: Field::Version, theirs, .. }) if theirs == "13"
     ));
 }

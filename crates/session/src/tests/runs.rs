@@ -307,6 +307,6 @@ fn the_wire_format_is_the_documented_one() {
     }
     assert_eq!(
         hasher.finalize().to_hex().as_str(),
-        "fa9e48cfc9e44d030c005e348589b0d8d7945944514ad9b2f0a0c8d54b20d247"
+        "ba5dc8d8f5f6d60a35416e29198f36ea7ba65ddab6df81680eb1aa3498386b3e"
     );
 }

@@ -1,15 +1,16 @@
 //! Tests of runs that succeed, and of runs that fail alone.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, num::NonZeroU64};
 
 use proptest::prelude::*;
-use rand::Rng;
+use rand::{Rng, SeedableRng, rngs::StdRng};
 use transpute_garble::Scheme;
 use transpute_ot::Extension;
 
 use super::{Pair, call, indices, tag};
 use crate::{
-    AbortReason, ConnectionConfig, FrameKind, OtChoice, OtPlan, OutputPolicy, Role, SessionError,
+    AbortReason, ConnectionConfig, FrameKind, OtChoice, OtPlan, OutputPolicy, Role,
+    SessionConnection, SessionError,
     error::Field,
     tests::{Setup, chain, circuits, random_inputs},
 };
@@ -185,6 +186,45 @@ fn a_disagreement_ends_one_run_and_no_other() {
                 ),
                 "{:?}",
                 pair.done(end, run)
+            );
+        }
+    }
+}
+
+/// A side that fixes no number, such as a server, accepts any number.
+#[test]
+fn fixed_numbers_of_runs_must_be_equal() {
+    let config = |runs| {
+        let mut config = ConnectionConfig::default();
+        config.runs = NonZeroU64::new(runs);
+        config
+    };
+    let setup = &setups(1, Scheme::HalfGates)[0];
+    for (ours, theirs, is_agreed) in [(3, 3, true), (3, 0, true), (0, 3, true), (3, 1, false)] {
+        let mut pair = Pair::with(6, &config(ours));
+        let mut rng = StdRng::seed_from_u64(7);
+        pair.sides[1] = SessionConnection::with_rng(config(theirs), false, &mut rng);
+        let garbler = pair.call(0, Role::Garbler, setup);
+        let evaluator = pair.call(1, Role::Evaluator, setup);
+        pair.rest();
+        if is_agreed {
+            pair.assert_alive();
+            pair.check(0, garbler, setup);
+            pair.check(1, evaluator, setup);
+            continue;
+        }
+        for failed in &pair.failed {
+            assert!(
+                matches!(
+                    failed,
+                    Some(
+                        SessionError::Disagreement {
+                            field: Field::Runs,
+                            ..
+                        } | SessionError::RefusedByPeer(Field::Runs)
+                    )
+                ),
+                "{failed:?}"
             );
         }
     }
