@@ -191,7 +191,7 @@ fn the_number_of_event_streams_is_limited() {
     assert_eq!(refused.status, 503);
     refused.error();
     // Other requests are still answered, and a closed stream makes room for another one.
-    assert_eq!(state(&server, job), "running");
+    wait_until("the job runs", || state(&server, job) == "running");
     listening.truncate(20);
     assert_eq!(server.delete(&format!("/api/jobs/{job}")).status, 200);
     for events in listening {
@@ -216,7 +216,7 @@ fn jobs_wait_are_cancelled_and_outlive_their_clients() {
     let mut events = server.events(first, &[]);
     assert!(events.any(|event| event.name == "run-start"));
     drop(events);
-    assert_eq!(state(&server, first), "running");
+    wait_until("the job runs", || state(&server, first) == "running");
     assert_eq!(
         server.get(&format!("/api/jobs/{third}")).json()["position"],
         2
