@@ -15,7 +15,7 @@ use crate::{
     model::{Scenarios, candidates, failure, load, path},
     output, probe,
     protection::Protection,
-    workload::{self, Asked},
+    workload::{Asked, Named},
 };
 
 /// The value of `--path` that requests a measurement of the path before the prediction.
@@ -98,7 +98,7 @@ pub(crate) fn plan(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
     {
         warn_unused(flag, true, "--path measured");
     }
-    let workload = workload_of(args)?;
+    let task = Task::new(args)?;
     let (path, candidates) = match (known, peer) {
         (Some(path), _) => {
             let candidates = match named {
@@ -115,6 +115,7 @@ pub(crate) fn plan(args: &Args, scenarios: Scenarios) -> Result<(), Failure> {
         // The lines above ensure that one of them is set.
         (None, None) => return Err(no_peer()),
     };
+    let workload = task.workload(&path)?;
     let choice = ModelChooser::new(model)
         .choose(&path, &workload, &candidates)
         .map_err(failure)?;
@@ -182,21 +183,42 @@ fn reachable(named: Option<Vec<Candidate>>, probed: &Probed) -> Vec<Candidate> {
         .collect()
 }
 
-/// Returns the workload of `--workload` or of the circuit.
-fn workload_of(args: &Args) -> Result<Workload, Failure> {
-    match (&args.circuit, &args.workload) {
-        (Some(circuit), _) => workload::of("--circuit", circuit, &args.asked),
-        (None, Some(file)) => {
-            let text = std::fs::read_to_string(file)
-                .map_err(|error| Failure::file(file, "cannot be read").because(error))?;
-            let workload: Workload = serde_json::from_str(&text)
-                .map_err(|error| Failure::file(file, error.to_string()).because(error))?;
-            (workload.validate())
-                .map_err(|error| Failure::file(file, error.to_string()).because(error))?;
-            Ok(workload)
+/// What a run does.
+enum Task {
+    /// It computes this circuit.
+    Circuit(Box<Named>),
+    /// It has the workload in the file of `--workload`.
+    Workload(Workload),
+}
+
+impl Task {
+    fn new(args: &Args) -> Result<Self, Failure> {
+        match (&args.circuit, &args.workload) {
+            (Some(circuit), _) => {
+                let is_encrypted = !args.protection.plaintext;
+                let named = Named::load("--circuit", circuit, &args.asked, is_encrypted)?;
+                Ok(Self::Circuit(Box::new(named)))
+            }
+            (None, Some(file)) => {
+                let text = std::fs::read_to_string(file)
+                    .map_err(|error| Failure::file(file, "cannot be read").because(error))?;
+                let workload: Workload = serde_json::from_str(&text)
+                    .map_err(|error| Failure::file(file, error.to_string()).because(error))?;
+                (workload.validate())
+                    .map_err(|error| Failure::file(file, error.to_string()).because(error))?;
+                Ok(Self::Workload(workload))
+            }
+            // The parser requires `--circuit` or `--workload`.
+            (None, None) => Err(Failure::usage("--circuit: what is to be computed?")),
         }
-        // The parser requires `--circuit` or `--workload`.
-        (None, None) => Err(Failure::usage("--circuit: what is to be computed?")),
+    }
+
+    /// Returns the workload of a run over this path.
+    fn workload(&self, path: &PathEstimate) -> Result<Workload, Failure> {
+        match self {
+            Self::Circuit(named) => named.workload(path),
+            Self::Workload(workload) => Ok(*workload),
+        }
     }
 }
 

@@ -104,7 +104,7 @@ impl SelectionReport {
     /// Returns a line with the chosen transport, the reason, and the predicted time.
     pub(crate) fn line(&self) -> String {
         let mut line = format!("{}: {}", self.transport, self.reason);
-        if let (true, Some(prediction)) = (self.is_rate_known(), self.predictions.first()) {
+        if let (true, Some(prediction)) = (self.is_limit_known(), self.predictions.first()) {
             let PredictionReport {
                 seconds,
                 low_s,
@@ -121,16 +121,17 @@ impl SelectionReport {
         line
     }
 
-    /// Returns whether the rate of the path was measured. Only then is the predicted time printed.
+    /// Returns whether the rate of the path was measured, or the processors limit the time, because
+    /// both parties are on one host. Only then is the predicted time printed.
     ///
     /// Without a measured rate, the model assumes a typical one. This assumption is wrong by
-    /// several times on loopback and in data centres.
-    fn is_rate_known(&self) -> bool {
+    /// several times in data centres.
+    fn is_limit_known(&self) -> bool {
         let tables = match self.workload.garbler {
             End::Connector => &self.path.up,
             End::Listener => &self.path.down,
         };
-        tables.known.rate.is_some() && !tables.is_lower_bound
+        self.path.is_local() || (tables.known.rate.is_some() && !tables.is_lower_bound)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The workload of a circuit that the user names: the bytes, flights and computing time of a run.
 
 use transpute::{Config, InputSplit, OutputPolicy, Program, Scheme, workload::Computation};
-use transpute_select::{End, Workload};
+use transpute_select::{End, PathEstimate, Workload};
 
 use crate::{failure::Failure, flags::parse_scheme, source};
 
@@ -32,16 +32,50 @@ impl Asked {
     }
 }
 
-/// Returns the workload of one run of the circuit `text`, a name or a file. Input value 0 is the
-/// garbler's, all others are the evaluator's. Error messages name `flag` as the option with `text`.
-pub(crate) fn of(flag: &str, text: &str, asked: &Asked) -> Result<Workload, Failure> {
-    let circuit = source::load(flag, text)?.circuit;
-    let program = Program::compile(&circuit);
-    let split = InputSplit::first_to_garbler(program.input_widths());
-    let mut config = Config::default();
-    config.scheme = asked.scheme;
-    config.batch = asked.batch;
-    config.output = asked.output_to;
-    (Computation::new(&program, &split, &config, asked.garbler()).workload())
-        .map_err(|error| Failure::usage(format!("{flag} {text}: {error}")))
+/// A circuit that the user names, and the settings of its run.
+pub(crate) struct Named {
+    /// The option and its value, for error messages.
+    origin: String,
+    program: Program,
+    config: Config,
+    garbler: End,
+    is_encrypted: bool,
+}
+
+impl Named {
+    /// Loads the circuit `text`, a name or a file. Error messages name `flag` as the option with
+    /// `text`. `is_encrypted` states whether the link is.
+    pub(crate) fn load(
+        flag: &str,
+        text: &str,
+        asked: &Asked,
+        is_encrypted: bool,
+    ) -> Result<Self, Failure> {
+        let circuit = source::load(flag, text)?.circuit;
+        let mut config = Config::default();
+        config.scheme = asked.scheme;
+        config.batch = asked.batch;
+        config.output = asked.output_to;
+        Ok(Self {
+            origin: format!("{flag} {text}"),
+            program: Program::compile(&circuit),
+            config,
+            garbler: asked.garbler(),
+            is_encrypted,
+        })
+    }
+
+    /// Returns the workload of one run over this path, which decides how transfers are done. Input
+    /// value 0 is the garbler's, all others are the evaluator's.
+    pub(crate) fn workload(&self, path: &PathEstimate) -> Result<Workload, Failure> {
+        let split = InputSplit::first_to_garbler(self.program.input_widths());
+        let mut config = self.config.clone();
+        config.path = Some(match self.garbler {
+            End::Connector => path.known().reversed(),
+            End::Listener => path.known(),
+        });
+        let computation = Computation::new(&self.program, &split, &config, self.garbler);
+        (computation.encrypted(self.is_encrypted).workload())
+            .map_err(|error| Failure::usage(format!("{}: {error}", self.origin)))
+    }
 }

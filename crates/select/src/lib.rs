@@ -31,6 +31,7 @@ mod error;
 mod fit;
 mod goodness;
 mod law;
+mod local;
 mod machine;
 mod model;
 mod monitor;

@@ -21,6 +21,8 @@ pub struct Machine {
     pub transfer_s: f64,
     /// Time of one base oblivious transfer: the sum of both parties, which wait for each other.
     pub base_transfer_s: f64,
+    /// Time to encrypt or decrypt a byte of a link.
+    pub encrypt_byte_s: f64,
 }
 
 impl Machine {
@@ -30,9 +32,10 @@ impl Machine {
         evaluate_and_s: 11e-9,
         xor_s: 1.4e-9,
         transfer_s: 20e-9,
-        // 22 µs at the sender, and 8 and 4 µs at the receiver: `Costs::measured` in
-        // crates/session/src/plan.rs.
-        base_transfer_s: 34e-6,
+        // 36 and 23 µs on the two machines of docs/performance.md.
+        base_transfer_s: 29e-6,
+        // AES-128 in batches over loopback, with TLS and in plaintext.
+        encrypt_byte_s: 2e-10,
     };
 
     /// Times of a typical machine with three-halves. It garbles 42 and evaluates 53 million AND

@@ -16,6 +16,7 @@ use transpute_units::{Bandwidth, Loss, PathClass};
 use crate::{
     Bound, DirectionEstimate, End, Model, PathEstimate, SelectError, Spec, Workload,
     law::{self, Conditions, TransferTime},
+    local,
     model::Values,
 };
 
@@ -33,7 +34,7 @@ const LOWER_BOUND_FACTOR: f64 = 1.5;
 
 /// Minimum assumed length of an unknown queue, in bytes. The assumed length is one bandwidth-delay
 /// product where that is larger.
-const DEFAULT_QUEUE: f64 = 262_144.0;
+pub(crate) const DEFAULT_QUEUE: f64 = 262_144.0;
 
 /// Assumed maximum buffers of a TCP connection, in bytes: the defaults of Linux (`tcp_wmem`,
 /// `tcp_rmem`).
@@ -102,6 +103,20 @@ impl Model {
         path.validate()?;
         workload.validate()?;
         let profile = spec.profile_under(path.kernel.congestion_control.as_deref());
+        if path.is_local() {
+            let (parts, bound) = parts(
+                &profile,
+                &local::values(&profile),
+                &local::conditions(path),
+                workload,
+            );
+            return Ok(Prediction {
+                seconds: parts.total(),
+                sigma: local::SIGMA,
+                parts,
+                bound,
+            });
+        }
         let fitted = self.fitted(spec, &profile);
         let values = fitted.parameters.map(|estimate| estimate.value);
         let (parts, bound) = parts(&profile, &values, &both_ways(path), workload);

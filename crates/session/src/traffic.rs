@@ -86,7 +86,7 @@ struct Transfers {
 
 impl ExpectedTraffic {
     /// Computes the traffic of a connection for one run, including the opening and the end of the
-    /// connection. It ignores [`Config::path`]. It leaves out the transfers of a run with more
+    /// connection. The kind of transfers depends on [`Config::path`], if it is known. It leaves out the transfers of a run with more
     /// direct transfers than the protocol allows, because such a run is rejected.
     #[must_use]
     pub fn new(program: &Program, split: &InputSplit, config: &Config) -> Self {
@@ -101,7 +101,7 @@ impl ExpectedTraffic {
         let chunk_len = u128::from(config.chunk_len.max(1));
         let chunks = tables.div_ceil(chunk_len);
         let count = (split.evaluator_bits() as u64).saturating_mul(config.batch);
-        let plan = OtPlan::new(config.ot, config.base_ot, count).unwrap_or(OtPlan::None);
+        let plan = config.plan(count).map_or(OtPlan::None, |(plan, _)| plan);
         let transfers = Transfers::new(plan, config, count, tables);
         let labels = match scheme.sends_garbler_labels() {
             true => pieces(split.garbler_bits() * 16, LABELS_PER_FRAME * 16),

@@ -28,10 +28,11 @@ pub struct Computation {
     garbler: End,
     runs: u64,
     at_once: u64,
+    is_encrypted: bool,
 }
 
 impl Computation {
-    /// Returns the properties of one run. `garbler` is the garbler's end of the link.
+    /// Returns the properties of one run over an encrypted link. `garbler` is the garbler's end of the link.
     #[must_use]
     pub fn new(program: &Program, split: &InputSplit, config: &Config, garbler: End) -> Self {
         Self {
@@ -43,6 +44,16 @@ impl Computation {
             garbler,
             runs: 1,
             at_once: 1,
+            is_encrypted: true,
+        }
+    }
+
+    /// Returns the properties of the same runs over a link with or without encryption.
+    #[must_use]
+    pub fn encrypted(self, is_encrypted: bool) -> Self {
+        Self {
+            is_encrypted,
+            ..self
         }
     }
 
@@ -80,16 +91,25 @@ impl Computation {
             let one = self.and_gates as f64 * and_s + self.xor_gates as f64 * machine.xor_s;
             self.batch as f64 * one
         };
+        let bytes = traffic
+            .garbler_bytes
+            .saturating_add(traffic.evaluator_bytes);
+        let encrypt_s = match self.is_encrypted {
+            true => bytes as f64 * machine.encrypt_byte_s,
+            false => 0.0,
+        };
         let extension_s = traffic.extended_transfers as f64 * machine.transfer_s;
+        // The first evaluation waits for its transfers at both ends. Further ones overlap with it.
+        let first_s = extension_s / self.batch as f64;
         let one = Workload {
             garbler: self.garbler,
             garbler_bytes: traffic.garbler_bytes,
             garbler_late_bytes: traffic.garbler_late_bytes,
             evaluator_bytes: traffic.evaluator_bytes,
             flights: traffic.flights,
-            serial_s: traffic.base_transfers as f64 * machine.base_transfer_s,
-            garble_s: gates(machine.garble_and_s) + extension_s,
-            evaluate_s: gates(machine.evaluate_and_s) + extension_s,
+            serial_s: traffic.base_transfers as f64 * machine.base_transfer_s + first_s,
+            garble_s: gates(machine.garble_and_s) + extension_s + encrypt_s,
+            evaluate_s: gates(machine.evaluate_and_s) + extension_s + encrypt_s,
         };
         one.validate()?;
         let all = one.repeated(self.runs, self.at_once);

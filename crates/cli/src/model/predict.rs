@@ -10,7 +10,7 @@ use crate::{
     failure::Failure,
     output,
     selection::By,
-    workload::{self, Asked},
+    workload::{Asked, Named},
 };
 
 #[derive(clap::Args)]
@@ -61,7 +61,8 @@ pub(crate) fn predict(args: &Args, scenarios: Scenarios) -> Result<(), Failure> 
     let chooser = by.chooser(Some(load(args.model.as_deref())?));
     let mut workloads = Vec::new();
     for name in &args.circuit {
-        workloads.push((name.clone(), workload::of("--circuit", name, &args.asked)?));
+        let named = Named::load("--circuit", name, &args.asked, true)?;
+        workloads.push((name.clone(), named.workload(&path)?));
     }
     for &bytes in &args.bytes {
         let transfer = Workload::transfer(End::Listener, bytes);

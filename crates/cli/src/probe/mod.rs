@@ -21,7 +21,7 @@ use crate::{
     output,
     protection::Protection,
     selection::By,
-    workload::{self, Asked},
+    workload::{Asked, Named},
 };
 
 #[derive(clap::Args)]
@@ -103,10 +103,14 @@ fn probe(args: &Args, address: &str) -> Result<(), Failure> {
         .map(|file| load(Some(file)))
         .transpose()?;
     let chooser = args.chooser.chooser(model);
-    let workloads = (args.circuit.iter())
-        .map(|name| Ok((name.clone(), workload::of("--circuit", name, &args.asked)?)))
+    let is_encrypted = !args.protection.plaintext;
+    let named = (args.circuit.iter())
+        .map(|name| Named::load("--circuit", name, &args.asked, is_encrypted))
         .collect::<Result<Vec<_>, Failure>>()?;
     let probed = measure(address, &security)?;
+    let workloads = (args.circuit.iter().zip(named))
+        .map(|(name, named)| Ok((name.clone(), named.workload(&probed.path)?)))
+        .collect::<Result<Vec<_>, Failure>>()?;
     let explanation = Explanation::new(&*chooser, &probed.path, workloads, &probed.candidates)
         .map_err(failure)?;
     let answer = Answer {

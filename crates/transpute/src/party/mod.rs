@@ -131,7 +131,8 @@ impl Party {
         };
         let split = self.split()?;
         let (runs, at_once) = self.runs;
-        Ok(Computation::new(&self.program, &split, &self.config, garbler).repeated(runs, at_once))
+        let one = Computation::new(&self.program, &split, &self.config, garbler);
+        Ok((one.repeated(runs, at_once)).encrypted(self.network.is_encrypted()))
     }
 
     /// Sets the `address` (`host:port`) of the listening peer. The party connects when
