@@ -1,0 +1,151 @@
+//! The sending half of a link, which the tasks use in turn.
+
+use std::{
+    io,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    time::Duration,
+};
+
+use tokio::{
+    io::AsyncWriteExt,
+    sync::{Mutex, MutexGuard},
+    time::timeout,
+};
+use transpute_transport::LinkWriter;
+
+use crate::{
+    frame::{self, HEADER_LEN, HELLO_LEN, Kind, MAX_DATA},
+    local::Local,
+};
+
+/// Maximum time for the orderly end of a link whose tunnel has ended.
+const CLOSING_TIME: Duration = Duration::from_secs(1);
+
+/// The sending half of a link.
+///
+/// The mutex serves its waiters in order, so streams take turns frame by frame. The holder that no
+/// other task waits for flushes the link. A task that waits for the mutex must not be cancelled
+/// before the link ends, because the holder leaves the flush to it.
+pub(crate) struct LinkSender {
+    writer: Mutex<Option<Writer>>,
+    /// Number of tasks that wait for the mutex.
+    waiting: AtomicUsize,
+}
+
+pub(crate) struct Writer {
+    link: LinkWriter,
+    /// The first bytes of the direction, until they are written.
+    hello: Option<[u8; HELLO_LEN]>,
+    /// The frame that is being sent. One buffer for all streams bounds the memory.
+    buffer: Box<[u8]>,
+    is_flushed: bool,
+}
+
+/// The result of [`LinkSender::send_from`].
+pub(crate) enum Sent {
+    /// Sent this number of bytes.
+    Data(usize),
+    /// The local program sends no more bytes, and the peer was told.
+    End,
+    /// The local program has sent no bytes yet.
+    Nothing,
+    /// The local connection failed.
+    LocalFailed,
+}
+
+impl LinkSender {
+    pub(crate) fn new(link: LinkWriter) -> Self {
+        Self {
+            writer: Mutex::new(Some(Writer {
+                link,
+                hello: Some(frame::hello()),
+                buffer: vec![0; HEADER_LEN + MAX_DATA].into(),
+                is_flushed: true,
+            })),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Waits for this task's turn.
+    pub(crate) async fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.waiting.fetch_add(1, Relaxed);
+        let guard = self.writer.lock().await;
+        self.waiting.fetch_sub(1, Relaxed);
+        guard
+    }
+
+    /// Writes bytes during this task's turn.
+    pub(crate) async fn write(&self, writer: &mut Option<Writer>, bytes: &[u8]) -> io::Result<()> {
+        let writer = writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        writer.greet().await?;
+        writer.is_flushed = false;
+        writer.link.write_all(bytes).await?;
+        self.flush_unless_awaited(writer).await
+    }
+
+    /// Waits for this task's turn, and writes bytes.
+    pub(crate) async fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut writer = self.lock().await;
+        self.write(&mut writer, bytes).await
+    }
+
+    /// Waits for this task's turn, reads at most `credit` bytes from a local connection, and sends
+    /// them in one frame.
+    pub(crate) async fn send_from(&self, local: &Local, id: u32, credit: u64) -> io::Result<Sent> {
+        let mut guard = self.lock().await;
+        let writer = guard.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let room = usize::try_from(credit).map_or(MAX_DATA, |credit| credit.min(MAX_DATA));
+        let read = local.try_read(&mut writer.buffer[HEADER_LEN..HEADER_LEN + room]);
+        let (sent, kind, len) = match read {
+            Ok(0) => (Sent::End, Kind::End, 0),
+            Ok(len) => (Sent::Data(len), Kind::Data, len),
+            Err(error) => {
+                self.flush_unless_awaited(writer).await?;
+                return Ok(match error.kind() {
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Sent::Nothing,
+                    _ => Sent::LocalFailed,
+                });
+            }
+        };
+        writer.greet().await?;
+        writer.buffer[..HEADER_LEN].copy_from_slice(&frame::header(kind, id, len));
+        writer.is_flushed = false;
+        (writer.link)
+            .write_all(&writer.buffer[..HEADER_LEN + len])
+            .await?;
+        self.flush_unless_awaited(writer).await?;
+        Ok(sent)
+    }
+
+    /// Flushes the link, unless another task waits for its turn. That task then flushes.
+    async fn flush_unless_awaited(&self, writer: &mut Writer) -> io::Result<()> {
+        if !writer.is_flushed && self.waiting.load(Relaxed) == 0 {
+            writer.link.flush().await?;
+            writer.is_flushed = true;
+        }
+        Ok(())
+    }
+
+    /// Ends this direction in order if the peer still receives, and drops the writer.
+    pub(crate) async fn close(&self) {
+        let mut guard = self.lock().await;
+        if let Some(mut writer) = guard.take() {
+            let closing = async {
+                writer.greet().await?;
+                writer.link.shutdown().await
+            };
+            // The tunnel has already ended, so an error changes nothing.
+            let _ = timeout(CLOSING_TIME, closing).await;
+        }
+    }
+}
+
+impl Writer {
+    /// Writes the first bytes of the direction, if they were not written yet.
+    async fn greet(&mut self) -> io::Result<()> {
+        match self.hello.take() {
+            Some(hello) => self.link.write_all(&hello).await,
+            None => Ok(()),
+        }
+    }
+}
