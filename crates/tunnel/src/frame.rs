@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn wrong_frames_are_named() {
         for (bytes, message) in [
-            (&b"GET / HTTP/1.1"[..], "found \"GET / HT\""),
+            (&b"GET / HTTP/1.1"[..], "found \"GET\""),
             (b"tptunnel\x07\0\0\0", "expected 1, found 7"),
             (
                 b"tptunnel\x01\0\0\0\x09\0\0\0\0\0\0\0\0",

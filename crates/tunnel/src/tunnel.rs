@@ -242,4 +242,10 @@ impl TunnelSet {
         tunnels.retain(Tunnel::is_open);
         tunnels.last().cloned()
     }
+
+    /// Ends all tunnels of the set.
+    pub fn close(&self) {
+        let tunnels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tunnels.iter().for_each(Tunnel::close);
+    }
 }
