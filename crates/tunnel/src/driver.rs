@@ -25,7 +25,7 @@ use crate::{
     local::Local,
     pump,
     sender::LinkSender,
-    stream::{Abort, Stream},
+    stream::{Abort, Memory, Stream},
     tunnel::{TunnelConfig, TunnelSide},
     window::Pool,
 };
@@ -52,7 +52,7 @@ pub(crate) struct Shared {
     answers: Mutex<Vec<u8>>,
     answers_wake: Notify,
     table: Mutex<Table>,
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) memory: Memory,
     /// The error of a write.
     failure: Mutex<Option<io::Error>>,
     failed: Notify,
@@ -88,7 +88,10 @@ impl Shared {
             answers: Mutex::default(),
             answers_wake: Notify::new(),
             table: Mutex::default(),
-            pool: Pool::new(config.window_growth),
+            memory: Memory {
+                pool: Pool::new(config.window_growth),
+                spare: Arc::default(),
+            },
             failure: Mutex::default(),
             failed: Notify::new(),
             close: Notify::new(),
@@ -166,7 +169,7 @@ impl Shared {
             match id.filter(|_| !is_full) {
                 Some(id) => {
                     let text = target.to_string();
-                    let stream = Stream::new(id, target, true, Some(local), &self.pool);
+                    let stream = Stream::new(id, target, true, Some(local), &self.memory);
                     table.last_ours = id;
                     table.streams.insert(id, Arc::clone(&stream));
                     frame::put(&mut frame, Kind::Open, id, &text);
@@ -265,7 +268,7 @@ impl Shared {
                 "too many streams on this link"
             }
             Some(target) => {
-                let stream = Stream::new(id, target, false, None, &self.pool);
+                let stream = Stream::new(id, target, false, None, &self.memory);
                 table.streams.insert(id, Arc::clone(&stream));
                 tokio::spawn(pump::accept(Arc::clone(self), stream));
                 return Ok(());

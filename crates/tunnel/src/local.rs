@@ -1,16 +1,16 @@
 //! The local end of a stream: a socket of a program, or a pipe of this process.
 
 use std::{
-    io::{self, IoSlice},
+    io::{self, IoSlice, Read},
     net::Shutdown,
     sync::Arc,
     time::Duration,
 };
 
 use socket2::SockRef;
-use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
+use tokio::{io::Interest, net::TcpStream};
 
 use crate::{address::TunnelAddress, pipe::Pipe};
 
@@ -67,9 +67,17 @@ impl Local {
     /// Reads without waiting. Returns 0 at the end of the program's bytes.
     pub(crate) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Tcp(socket) => socket.try_read(buffer),
+            Self::Tcp(socket) => read(
+                buffer,
+                |read| socket.try_io(Interest::READABLE, read),
+                socket,
+            ),
             #[cfg(unix)]
-            Self::Unix(socket) => socket.try_read(buffer),
+            Self::Unix(socket) => read(
+                buffer,
+                |read| socket.try_io(Interest::READABLE, read),
+                socket,
+            ),
             Self::Pipe(pipe) => pipe.try_read(buffer),
         }
     }
@@ -132,6 +140,37 @@ impl Local {
         }
     }
 }
+
+/// Reads from a socket, with a `try_io` function of the socket.
+///
+/// If the bytes do not fill the buffer, the socket has no more of them. The socket is then marked
+/// as not readable, which saves the system call that would find this out. This is correct, because
+/// the events of the system are edge-triggered.
+fn read<'a, S>(
+    buffer: &mut [u8],
+    try_io: impl FnOnce(&mut dyn FnMut() -> io::Result<()>) -> io::Result<()>,
+    socket: &'a S,
+) -> io::Result<usize>
+where
+    SockRef<'a>: From<&'a S>,
+{
+    let mut len = None;
+    let result = try_io(&mut || {
+        let count = (&*SockRef::from(socket)).read(buffer)?;
+        len = Some(count);
+        match 0 < count && count < buffer.len() && IS_EDGE_TRIGGERED {
+            true => Err(io::ErrorKind::WouldBlock.into()),
+            false => Ok(()),
+        }
+    });
+    match len {
+        Some(len) => Ok(len),
+        None => result.map(|()| 0),
+    }
+}
+
+/// True if the system reports a socket as readable only when bytes arrive, as epoll does.
+const IS_EDGE_TRIGGERED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
 impl Drop for Local {
     fn drop(&mut self) {

@@ -106,12 +106,8 @@ async fn send(shared: &Shared, stream: &Stream, local: &Local) {
             },
             () = stream.send_wake.notified() => continue,
         }
-        match shared.sender.send_from(local, stream.id, credit).await {
-            Ok(Sent::Data(count)) => {
-                shared.note_sent();
-                // This task is the only one that reduces the credit.
-                stream.state().credit -= count as u64;
-            }
+        match shared.sender.send_from(local, stream).await {
+            Ok(Sent::Data) => shared.note_sent(),
             Ok(Sent::End) => return shared.note_sent(),
             Ok(Sent::Nothing) => {}
             Ok(Sent::LocalFailed) => return stream.abort(Abort::ByLocal),

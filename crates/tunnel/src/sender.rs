@@ -16,6 +16,7 @@ use transpute_transport::LinkWriter;
 use crate::{
     frame::{self, HEADER_LEN, HELLO_LEN, Kind, MAX_DATA},
     local::Local,
+    stream::Stream,
 };
 
 /// Maximum time for the orderly end of a link whose tunnel has ended.
@@ -43,8 +44,8 @@ pub(crate) struct Writer {
 
 /// The result of [`LinkSender::send_from`].
 pub(crate) enum Sent {
-    /// Sent this number of bytes.
-    Data(usize),
+    /// Sent bytes.
+    Data,
     /// The local program sends no more bytes, and the peer was told.
     End,
     /// The local program has sent no bytes yet.
@@ -89,16 +90,20 @@ impl LinkSender {
         self.write(&mut writer, bytes).await
     }
 
-    /// Waits for this task's turn, reads at most `credit` bytes from a local connection, and sends
-    /// them in one frame.
-    pub(crate) async fn send_from(&self, local: &Local, id: u32, credit: u64) -> io::Result<Sent> {
+    /// Waits for this task's turn, reads bytes from a local connection within the credit of its
+    /// stream, and sends them in one frame.
+    pub(crate) async fn send_from(&self, local: &Local, stream: &Stream) -> io::Result<Sent> {
         let mut guard = self.lock().await;
         let writer = guard.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        let room = usize::try_from(credit).map_or(MAX_DATA, |credit| credit.min(MAX_DATA));
+        let room = stream.credit(MAX_DATA);
         let read = local.try_read(&mut writer.buffer[HEADER_LEN..HEADER_LEN + room]);
         let (sent, kind, len) = match read {
             Ok(0) => (Sent::End, Kind::End, 0),
-            Ok(len) => (Sent::Data(len), Kind::Data, len),
+            Ok(len) => {
+                // The peer may grant new credit for these bytes before the write returns.
+                stream.spend(len);
+                (Sent::Data, Kind::Data, len)
+            }
             Err(error) => {
                 self.flush_unless_awaited(writer).await?;
                 return Ok(match error.kind() {
@@ -108,7 +113,7 @@ impl LinkSender {
             }
         };
         writer.greet().await?;
-        writer.buffer[..HEADER_LEN].copy_from_slice(&frame::header(kind, id, len));
+        writer.buffer[..HEADER_LEN].copy_from_slice(&frame::header(kind, stream.id, len));
         writer.is_flushed = false;
         (writer.link)
             .write_all(&writer.buffer[..HEADER_LEN + len])

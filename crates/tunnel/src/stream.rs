@@ -12,7 +12,7 @@ use crate::{
     error::TunnelProtocolError,
     frame::Kind,
     local::Local,
-    queue::ByteQueue,
+    queue::{ByteQueue, SpareChunks},
     window::{INITIAL_WINDOW, MAX_WINDOW, Pool, ReceiveWindow},
 };
 
@@ -23,6 +23,13 @@ pub(crate) enum Abort {
     ByLocal,
     /// The peer refused or reset the stream.
     ByPeer,
+}
+
+/// The memory that the streams of a link share.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) spare: Arc<SpareChunks>,
 }
 
 /// A stream.
@@ -72,13 +79,13 @@ impl Stream {
         target: TunnelAddress,
         is_ours: bool,
         local: Option<Arc<Local>>,
-        pool: &Arc<Pool>,
+        memory: &Memory,
     ) -> Arc<Self> {
         let state = State {
             local,
             credit: INITIAL_WINDOW,
-            window: ReceiveWindow::new(Arc::clone(pool), Instant::now()),
-            queue: ByteQueue::default(),
+            window: ReceiveWindow::new(Arc::clone(&memory.pool), Instant::now()),
+            queue: ByteQueue::new(Arc::clone(&memory.spare)),
             is_accepted: false,
             is_ended: false,
             aborted: None,
@@ -99,6 +106,17 @@ impl Stream {
 
     pub(crate) fn is_aborted(&self) -> bool {
         self.state().aborted.is_some()
+    }
+
+    /// Returns the number of bytes that may be sent now, at most `max`.
+    pub(crate) fn credit(&self, max: usize) -> usize {
+        usize::try_from(self.state().credit).map_or(max, |credit| credit.min(max))
+    }
+
+    /// Reduces the credit by a number of bytes that [`credit`](Self::credit) allows.
+    pub(crate) fn spend(&self, bytes: usize) {
+        let mut state = self.state();
+        state.credit = state.credit.saturating_sub(bytes as u64);
     }
 
     /// Sets the connected local end.

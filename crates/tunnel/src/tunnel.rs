@@ -166,7 +166,7 @@ impl Tunnel {
         TunnelStats {
             streams,
             queued_bytes,
-            window_growth: self.shared.config.window_growth - self.shared.pool.left(),
+            window_growth: self.shared.config.window_growth - self.shared.memory.pool.left(),
         }
     }
 
