@@ -154,3 +154,39 @@ impl Writer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{pin::pin, sync::Arc};
+
+    use tokio::io::duplex;
+
+    use super::*;
+    use crate::{
+        pipe::Pipe,
+        stream::Memory,
+        window::{INITIAL_WINDOW, POOL, Pool},
+    };
+
+    /// A peer that grants credit for the first bytes of a frame must not exceed the maximum.
+    #[tokio::test]
+    async fn credit_is_spent_before_the_write_completes() {
+        let (near, _far) = duplex(16);
+        let sender = LinkSender::new(Box::new(near));
+        let (mut user, pipe) = Pipe::new();
+        user.write_all(&[1; 1000]).await.unwrap();
+        let local = Local::Pipe(pipe);
+        let memory = Memory {
+            pool: Pool::new(POOL),
+            spare: Arc::default(),
+        };
+        let stream = Stream::new(1, "80".parse().unwrap(), true, None, &memory);
+        let mut sending = pin!(sender.send_from(&local, &stream));
+        tokio::select! {
+            biased;
+            _ = &mut sending => panic!("the link has room for 16 bytes only"),
+            () = tokio::task::yield_now() => {}
+        }
+        assert_eq!(stream.credit(usize::MAX) as u64, INITIAL_WINDOW - 1000);
+    }
+}
