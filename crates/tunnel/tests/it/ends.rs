@@ -15,8 +15,10 @@ use crate::harness::{
 
 #[tokio::test]
 async fn refused_connections_are_reset() {
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let closed = closed.local_addr().unwrap().to_string();
+    let closed = {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        listener.local_addr().unwrap().to_string()
+    };
     let open = echo().await;
     let ends = pair("tcp", false, &[&closed]).await;
     for end in &ends {
