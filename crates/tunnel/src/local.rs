@@ -115,6 +115,18 @@ impl Local {
         }
     }
 
+    /// Waits until the program's connection breaks. Cancel-safe.
+    pub(crate) async fn broken(&self) {
+        // If waiting fails, the connection is broken too.
+        match self {
+            Self::Tcp(socket) => drop(socket.ready(Interest::ERROR).await),
+            #[cfg(unix)]
+            Self::Unix(socket) => drop(socket.ready(Interest::ERROR).await),
+            // The end of a pipe is a clean end.
+            Self::Pipe(_) => std::future::pending().await,
+        }
+    }
+
     /// Signals the end of the peer's bytes to the program.
     pub(crate) fn shutdown_write(&self) -> io::Result<()> {
         match self {

@@ -96,8 +96,11 @@ async fn send(shared: &Shared, stream: &Stream, local: &Local) {
             return;
         }
         if credit == 0 {
-            stream.send_wake.notified().await;
-            continue;
+            tokio::select! {
+                () = stream.send_wake.notified() => continue,
+                // Without credit nothing is read, which would find the error.
+                () = local.broken() => return stream.abort(Abort::ByLocal),
+            }
         }
         tokio::select! {
             biased;

@@ -81,3 +81,32 @@ async fn the_window_of_a_fast_stream_grows_within_the_pool() {
     until("the stream ends", || near.tunnel.stats().streams == 0).await;
     assert_eq!(near.tunnel.stats().window_growth, 0);
 }
+
+#[tokio::test]
+async fn a_reset_passes_although_the_window_is_used_up() {
+    let (sender, mut held) = mpsc::channel::<TcpStream>(1);
+    let silent = server(move |socket| {
+        let sender = sender.clone();
+        async move { sender.send(socket).await.unwrap() }
+    })
+    .await;
+    let [near, far] = pair("tcp", false, &[&silent]).await;
+    let mut client = far.connect(&silent).await;
+    let _socket = held.recv().await.unwrap();
+    let bytes = pattern(1 << 20, 1);
+    let is_stopped = async {
+        loop {
+            client.write_all(&bytes).await.unwrap();
+        }
+    };
+    let stopped = tokio::time::timeout(std::time::Duration::from_secs(1), is_stopped).await;
+    assert!(stopped.is_err());
+    assert!(near.tunnel.stats().queued_bytes >= WINDOW / 2);
+    socket2::SockRef::from(&client)
+        .set_linger(Some(std::time::Duration::ZERO))
+        .unwrap();
+    drop(client);
+    for end in [&near, &far] {
+        until("the stream ends", || end.tunnel.stats().streams == 0).await;
+    }
+}
