@@ -146,8 +146,8 @@ impl Shared {
         self.answers_wake.notify_one();
     }
 
-    /// Opens a stream. Returns `None`, with a log message, if there are too many streams or the link
-    /// is lost.
+    /// Opens a stream. Returns `None`, with a log message, if there are too many streams or the
+    /// link is lost.
     pub(crate) async fn open(
         &self,
         local: Arc<Local>,

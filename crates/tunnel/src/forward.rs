@@ -60,8 +60,8 @@ impl Forward {
         &self.rule
     }
 
-    /// Accepts connections forever. Each goes through the newest tunnel of the set. Without a tunnel
-    /// it is reset.
+    /// Accepts connections forever. Each goes through the newest tunnel of the set. Without a
+    /// tunnel it is reset.
     pub async fn serve(self, tunnels: TunnelSet) -> Infallible {
         loop {
             let local = match self.accept().await {

@@ -1,9 +1,9 @@
 //! Forwards connections of any TCP program over one link of a Transpute transport.
 //!
 //! A [`Tunnel`] multiplexes streams over a [`Link`](transpute_transport::Link). Each side can
-//! [listen](Forward) on local TCP ports and Unix sockets. For each connection, the far side connects
-//! to a target that it [allows](TunnelConfig::allow). A program can also [open](Tunnel::open) a
-//! stream without a socket.
+//! [listen](Forward) on local TCP ports and Unix sockets. For each connection, the far side
+//! connects to a target that it [allows](TunnelConfig::allow). A program can also
+//! [open](Tunnel::open) a stream without a socket.
 //!
 //! | module of the crate | content |
 //! | --- | --- |

@@ -20,8 +20,8 @@ const CAPACITY: usize = 64 << 10;
 /// A connection of this process to a target of the far side. [`Tunnel::open`](crate::Tunnel::open)
 /// returns it.
 ///
-/// It behaves like a TCP connection. `shutdown` ends this direction only, and `flush` has no effect.
-/// If the far side refuses or resets the connection, or the tunnel is lost, reads and writes return
+/// It behaves like a TCP connection. `shutdown` ends this direction only, and `flush` has no
+/// effect. If the far side refuses or resets the connection, or the tunnel is lost, reads and writes return
 /// [`io::ErrorKind::ConnectionReset`].
 #[derive(Debug)]
 pub struct TunnelStream(Arc<Pipe>);

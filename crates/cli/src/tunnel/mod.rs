@@ -41,8 +41,8 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("purpose").required(true).multiple(true).args(["forwards", "allow"]))]
 struct TunnelArgs {
-    /// Listen on LOCAL, and connect to REMOTE from the far side; may be repeated. Each is HOST:PORT,
-    /// PORT on 127.0.0.1, or unix:PATH. The far side must allow REMOTE
+    /// Listen on LOCAL, and connect to REMOTE from the far side; may be repeated. Each is
+    /// HOST:PORT, PORT on 127.0.0.1, or unix:PATH. The far side must allow REMOTE
     #[arg(long = "forward", value_name = "LOCAL=REMOTE")]
     forwards: Vec<ForwardRule>,
     /// Let the far side connect to REMOTE from here; may be repeated

@@ -41,8 +41,8 @@ fn forward(process: &mut Process) -> String {
 }
 
 impl Tunnel {
-    /// Starts a tunnel. The listening side allows `allowed`, and the connecting side forwards a port
-    /// to each of `targets`.
+    /// Starts a tunnel. The listening side allows `allowed`, and the connecting side forwards a
+    /// port to each of `targets`.
     fn start(transport: &str, is_pinned: bool, allowed: &[&str], targets: &[&str]) -> Self {
         let [ours, theirs] = protection(is_pinned);
         let mut args = vec!["tunnel", "listen", "--transport", transport];

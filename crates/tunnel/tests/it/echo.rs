@@ -5,7 +5,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::harness::{echo, exchange, pair, pattern, server, until};
+use crate::harness::{DEADLINE, echo, exchange, pair, pattern, server, until};
 
 #[tokio::test]
 async fn both_sides_forward_over_every_kind_of_link() {
@@ -129,6 +129,43 @@ async fn a_program_opens_a_stream_without_a_socket() {
         assert!(answer == bytes);
     }
     until("all streams end", || near.tunnel.stats().streams == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn streams_of_many_sizes_share_links_of_several_threads() {
+    for (transport, is_pinned) in [("tcp", true), ("rudp", true)] {
+        let target = echo().await;
+        let ends = pair(transport, is_pinned, &[&target]).await;
+        let mut clients = Vec::new();
+        for number in 0..120 {
+            let end = &ends[number % 2];
+            let socket = end.connect(&target).await;
+            let stream = end.tunnel.open(target.parse().unwrap());
+            // From 1 byte to 2 MiB: some streams need new credit, and others do not.
+            let len = (1 << (number % 22)) + number * 13;
+            let bytes = pattern(len, number);
+            clients.push(tokio::spawn(async move {
+                let answer = exchange(socket, bytes.clone()).await.unwrap();
+                assert!(answer == bytes, "connection {number} has other bytes");
+                let (mut reader, mut writer) = tokio::io::split(stream);
+                let sending = async {
+                    writer.write_all(&bytes).await.unwrap();
+                    writer.shutdown().await.unwrap();
+                };
+                let mut answer = Vec::new();
+                let (read, ()) = tokio::join!(reader.read_to_end(&mut answer), sending);
+                read.unwrap();
+                assert!(answer == bytes, "stream {number} has other bytes");
+            }));
+        }
+        for client in clients {
+            (tokio::time::timeout(DEADLINE, client).await.unwrap()).unwrap();
+        }
+        for end in &ends {
+            until("all streams end", || end.tunnel.stats().streams == 0).await;
+            assert_eq!(end.tunnel.stats().window_growth, 0);
+        }
+    }
 }
 
 #[cfg(unix)]

@@ -42,7 +42,7 @@ impl End {
         Self { tunnel, task }
     }
 
-    /// Listens on a port of this side, whose connections go to `target`. Returns the port's address.
+    /// Listens on a port of this side, whose connections go to `target`. Returns its address.
     pub(crate) async fn forward(&self, target: &str) -> SocketAddr {
         let forward = Forward::bind(format!("0={target}").parse().unwrap());
         let forward = forward.await.unwrap();
