@@ -9,6 +9,7 @@ use std::{
 use tokio::{
     io::AsyncWriteExt,
     sync::{Mutex, MutexGuard},
+    task::yield_now,
     time::timeout,
 };
 use transpute_transport::LinkWriter;
@@ -22,11 +23,16 @@ use crate::{
 /// Maximum time for the orderly end of a link whose tunnel has ended.
 const CLOSING_TIME: Duration = Duration::from_secs(1);
 
+/// Length of the buffer of a link, in bytes: two full frames.
+const BUFFER: usize = 2 * (HEADER_LEN + MAX_DATA);
+
 /// The sending half of a link.
 ///
-/// The mutex serves its waiters in order, so streams take turns frame by frame. The holder that no
-/// other task waits for flushes the link. A task that waits for the mutex must not be cancelled
-/// before the link ends, because the holder leaves the flush to it.
+/// The mutex serves its waiters in order, so streams take turns frame by frame. Frames are collected
+/// in a buffer, because many connections with small messages would otherwise need a system call
+/// each. The holder that no other task waits for writes and flushes the buffer. A task that waits
+/// for the mutex must not be cancelled before the link ends, because the holder leaves the flush to
+/// it.
 pub(crate) struct LinkSender {
     writer: Mutex<Option<Writer>>,
     /// Number of tasks that wait for the mutex.
@@ -35,11 +41,13 @@ pub(crate) struct LinkSender {
 
 pub(crate) struct Writer {
     link: LinkWriter,
-    /// The first bytes of the direction, until they are written.
-    hello: Option<[u8; HELLO_LEN]>,
-    /// The frame that is being sent. One buffer for all streams bounds the memory.
+    /// The frames that are not written yet, in the first `len` bytes. One buffer for all streams
+    /// bounds the memory.
     buffer: Box<[u8]>,
+    len: usize,
     is_flushed: bool,
+    /// The stream of the last frame.
+    last: u32,
 }
 
 /// The result of [`LinkSender::send_from`].
@@ -55,13 +63,17 @@ pub(crate) enum Sent {
 }
 
 impl LinkSender {
+    /// Makes the sending half. The first flush also sends the hello.
     pub(crate) fn new(link: LinkWriter) -> Self {
+        let mut buffer = vec![0; BUFFER];
+        buffer[..HELLO_LEN].copy_from_slice(&frame::hello());
         Self {
             writer: Mutex::new(Some(Writer {
                 link,
-                hello: Some(frame::hello()),
-                buffer: vec![0; HEADER_LEN + MAX_DATA].into(),
+                buffer: buffer.into(),
+                len: HELLO_LEN,
                 is_flushed: true,
+                last: 0,
             })),
             waiting: AtomicUsize::new(0),
         }
@@ -78,9 +90,16 @@ impl LinkSender {
     /// Writes bytes during this task's turn.
     pub(crate) async fn write(&self, writer: &mut Option<Writer>, bytes: &[u8]) -> io::Result<()> {
         let writer = writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        writer.greet().await?;
-        writer.is_flushed = false;
-        writer.link.write_all(bytes).await?;
+        if bytes.len() > BUFFER - writer.len {
+            writer.write_out().await?;
+        }
+        if bytes.len() > BUFFER {
+            writer.is_flushed = false;
+            writer.link.write_all(bytes).await?;
+        } else {
+            writer.buffer[writer.len..writer.len + bytes.len()].copy_from_slice(bytes);
+            writer.len += bytes.len();
+        }
         self.flush_unless_awaited(writer).await
     }
 
@@ -95,9 +114,12 @@ impl LinkSender {
     pub(crate) async fn send_from(&self, local: &Local, stream: &Stream) -> io::Result<Sent> {
         let mut guard = self.lock().await;
         let writer = guard.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        if BUFFER - writer.len < HEADER_LEN + MAX_DATA {
+            writer.write_out().await?;
+        }
+        let payload = writer.len + HEADER_LEN;
         let room = stream.credit(MAX_DATA);
-        let read = local.try_read(&mut writer.buffer[HEADER_LEN..HEADER_LEN + room]);
-        let (sent, kind, len) = match read {
+        let (sent, kind, len) = match local.try_read(&mut writer.buffer[payload..payload + room]) {
             Ok(0) => (Sent::End, Kind::End, 0),
             Ok(len) => {
                 // The peer may grant new credit for these bytes before the write returns.
@@ -112,19 +134,28 @@ impl LinkSender {
                 });
             }
         };
-        writer.greet().await?;
-        writer.buffer[..HEADER_LEN].copy_from_slice(&frame::header(kind, stream.id, len));
-        writer.is_flushed = false;
-        (writer.link)
-            .write_all(&writer.buffer[..HEADER_LEN + len])
-            .await?;
+        let header = frame::header(kind, stream.id, len);
+        writer.buffer[writer.len..payload].copy_from_slice(&header);
+        writer.len = payload + len;
+        if std::mem::replace(&mut writer.last, stream.id) != stream.id {
+            // Other streams are active. Their tasks may be ready too, and share one write.
+            drop(guard);
+            yield_now().await;
+            guard = self.lock().await;
+        }
+        let writer = guard.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         self.flush_unless_awaited(writer).await?;
         Ok(sent)
     }
 
-    /// Flushes the link, unless another task waits for its turn. That task then flushes.
+    /// Writes and flushes the buffer, unless another task waits for its turn. That task then does
+    /// it.
     async fn flush_unless_awaited(&self, writer: &mut Writer) -> io::Result<()> {
-        if !writer.is_flushed && self.waiting.load(Relaxed) == 0 {
+        if self.waiting.load(Relaxed) > 0 {
+            return Ok(());
+        }
+        writer.write_out().await?;
+        if !writer.is_flushed {
             writer.link.flush().await?;
             writer.is_flushed = true;
         }
@@ -136,7 +167,7 @@ impl LinkSender {
         let mut guard = self.lock().await;
         if let Some(mut writer) = guard.take() {
             let closing = async {
-                writer.greet().await?;
+                writer.write_out().await?;
                 writer.link.shutdown().await
             };
             // The tunnel has already ended, so an error changes nothing.
@@ -146,12 +177,14 @@ impl LinkSender {
 }
 
 impl Writer {
-    /// Writes the first bytes of the direction, if they were not written yet.
-    async fn greet(&mut self) -> io::Result<()> {
-        match self.hello.take() {
-            Some(hello) => self.link.write_all(&hello).await,
-            None => Ok(()),
+    /// Writes the buffer to the link, without flushing.
+    async fn write_out(&mut self) -> io::Result<()> {
+        let len = std::mem::take(&mut self.len);
+        if len > 0 {
+            self.is_flushed = false;
+            self.link.write_all(&self.buffer[..len]).await?;
         }
+        Ok(())
     }
 }
 
