@@ -218,7 +218,7 @@ mod tests {
         tokio::select! {
             biased;
             _ = &mut sending => panic!("the link has room for 16 bytes only"),
-            () = tokio::task::yield_now() => {}
+            () = yield_now() => {}
         }
         assert_eq!(stream.credit(usize::MAX) as u64, INITIAL_WINDOW - 1000);
     }
