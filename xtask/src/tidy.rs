@@ -138,7 +138,9 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     }
     let page = fs::read_to_string(root.join("docs/protocol.md"))?;
     let mut sources = Vec::new();
-    collect_sources(&root.join("crates/transport/src"), &mut sources)?;
+    for name in ["transport", "tunnel"] {
+        collect_sources(&root.join("crates").join(name).join("src"), &mut sources)?;
+    }
     let sources: Result<Vec<String>, _> = sources.iter().map(fs::read_to_string).collect();
     let complaint = |problem| format!("docs/protocol.md: {problem}");
     complaints.extend(check_magics(&page, &sources?.concat()).map(complaint));
@@ -219,7 +221,7 @@ fn check_magics(page: &str, sources: &str) -> impl Iterator<Item = String> {
         .collect::<Vec<_>>();
     let unknown = (written.into_iter())
         .filter(|text| !magics.contains(text))
-        .map(|text| format!("names `{text}`, which crates/transport does not send"))
+        .map(|text| format!("names `{text}`, which no crate sends"))
         .collect::<Vec<_>>();
     missing.into_iter().chain(unknown)
 }
@@ -366,7 +368,7 @@ mod tests {
             complaints("begins with `tphello1`"),
             [
                 "does not name `tphello2`",
-                "names `tphello1`, which crates/transport does not send"
+                "names `tphello1`, which no crate sends"
             ]
         );
     }

@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::{
     circuit, demo, failure::Failure, id, link, log, manual, model, output, plan, probe, run, serve,
-    testbed::Testbed, usage,
+    testbed::Testbed, tunnel, usage,
 };
 
 const AFTER_HELP: &str = "\
@@ -59,6 +59,9 @@ enum Command<T: Args, F: Args> {
     /// Measure the throughput and latency of a transport between two machines
     #[command(subcommand)]
     Link(link::Command),
+    /// Forward connections of any TCP program over one link
+    #[command(subcommand)]
+    Tunnel(tunnel::Command),
     /// Fit, show and use the model that predicts the time of each transport
     #[command(subcommand)]
     Model(model::Command<F>),
@@ -100,6 +103,7 @@ pub fn main<T: Testbed>() -> ExitCode {
         Command::Circuit(command) => circuit::run(command),
         Command::Id(command) => id::run(command),
         Command::Link(command) => link::run(command),
+        Command::Tunnel(command) => tunnel::run(command),
         Command::Model(command) => model::run::<T>(command),
         Command::Probe(args) => probe::run(&args),
         Command::Plan(args) => plan::plan(&args, T::path),

@@ -131,7 +131,10 @@ impl LinkArgs {
 }
 
 /// Returns the transport that `text` names. `auto` chooses for the workload `work`, if it is given.
-fn transport(text: &str, work: Option<Workload>) -> Result<Arc<dyn Transport>, TransportError> {
+pub(crate) fn transport(
+    text: &str,
+    work: Option<Workload>,
+) -> Result<Arc<dyn Transport>, TransportError> {
     if text == Auto::NAME {
         let mut auto = Auto::default();
         auto.workload = work.unwrap_or(auto.workload);
@@ -141,12 +144,12 @@ fn transport(text: &str, work: Option<Workload>) -> Result<Arc<dyn Transport>, T
 }
 
 /// Converts an error of establishing the link to a failure of the command.
-fn before_link(error: TransportError) -> Failure {
+pub(crate) fn before_link(error: TransportError) -> Failure {
     Error::from(error).into()
 }
 
 /// Converts an error on an established link to a failure of the command.
-fn on_link(error: TransportError) -> Failure {
+pub(crate) fn on_link(error: TransportError) -> Failure {
     Error::from(SessionError::Link(Box::new(error))).into()
 }
 

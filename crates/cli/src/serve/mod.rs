@@ -19,7 +19,7 @@ use transpute::{
 pub(crate) use args::Args;
 use report::{End, RunLine};
 
-use crate::{failure::Failure, inputs::Wanted, interrupt::interrupted, output};
+use crate::{failure::Failure, file_limit, inputs::Wanted, interrupt::interrupted, output};
 
 pub(crate) fn serve(args: &Args) -> Result<(), Failure> {
     args.terms.check()?;
@@ -194,30 +194,17 @@ fn throttled(throttle: &Mutex<Throttle>, now: Instant) -> Option<String> {
 
 /// Raises the limit of open files to the maximum that the system allows. Warns if the maximum is
 /// less than `--max-connections` needs.
-#[cfg(unix)]
 fn raise_file_limit(args: &Args) {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     /// Number of file descriptors reserved for purposes other than connections of peers.
     const OTHERS: u64 = 64;
-    let mut limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    if setrlimit(Resource::Nofile, raised).is_ok() {
-        limit = raised;
-    }
     let wanted = args.limits().max_connections as u64 + OTHERS;
-    if let Some(files) = limit.current.filter(|files| *files < wanted) {
+    if let Some(files) = file_limit::raise().filter(|files| *files < wanted) {
         output::note(format!(
             "warning: the limit of {files} open files is too low for {} connections: see `ulimit -n`",
             args.limits().max_connections
         ));
     }
 }
-
-#[cfg(not(unix))]
-fn raise_file_limit(_: &Args) {}
 
 #[cfg(test)]
 mod tests {

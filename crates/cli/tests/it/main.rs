@@ -20,6 +20,8 @@ mod scheme;
 mod separate;
 #[cfg(target_os = "linux")]
 mod serve;
+#[cfg(unix)]
+mod tunnel;
 mod tutorials;
 mod usage;
 

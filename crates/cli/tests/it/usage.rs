@@ -32,6 +32,14 @@ fn a_wrong_address_names_its_option() {
             ),
             (&["link", "serve", "--listen"], "--listen"),
             (&["link", "send", "--bytes", "1", "--connect"], "--connect"),
+            (
+                &["tunnel", "listen", "--allow", "1", "--listen"],
+                "--listen",
+            ),
+            (
+                &["tunnel", "connect", "--allow", "1", "--connect"],
+                "--connect",
+            ),
         ] {
             let finished = transpute([command, &[address]].concat());
             let fragment =
