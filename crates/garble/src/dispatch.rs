@@ -7,6 +7,20 @@
     )
 )]
 
+// Jobs for different instruction sets are compiled in different modules, so that the compiler can
+// generate their code at the same time. They are most of the code of this crate.
+//
+// Each back end processes groups of eight and of four gates. These are enough gates to hide the
+// latency of the key schedule, and to share its work among the keys in four registers.
+#[cfg(target_arch = "x86_64")]
+mod aes_ni;
+#[cfg(target_arch = "aarch64")]
+mod arm_aes;
+#[cfg(target_arch = "x86_64")]
+mod vaes256;
+#[cfg(target_arch = "x86_64")]
+mod vaes512;
+
 #[cfg(target_arch = "aarch64")]
 use crate::engine::ArmAes;
 #[cfg(target_arch = "x86_64")]
@@ -115,65 +129,18 @@ impl Dispatch {
             ),
             #[cfg(target_arch = "aarch64")]
             // SAFETY: an `ArmAes` value exists only if the CPU has these target features.
-            Self::ArmAes(isa) => unsafe { run_arm_aes(isa, job) },
+            Self::ArmAes(isa) => unsafe { arm_aes::run(isa, job) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: an `AesNi` value exists only if the CPU has these target features.
-            Self::AesNi(isa) => unsafe { run_aes_ni(isa, job) },
+            Self::AesNi(isa) => unsafe { aes_ni::run(isa, job) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a `Vaes256` value exists only if the CPU has these target features.
-            Self::Vaes256(isa) => unsafe { run_vaes256(isa, job) },
+            Self::Vaes256(isa) => unsafe { vaes256::run(isa, job) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: a `Vaes512` value exists only if the CPU has these target features.
-            Self::Vaes512(isa) => unsafe { run_vaes512(isa, job) },
+            Self::Vaes512(isa) => unsafe { vaes512::run(isa, job) },
         }
     }
-}
-
-// The next functions process groups of eight and of four gates. These are enough gates to hide the
-// latency of the key schedule, and to share its work among the keys in four registers.
-
-#[cfg(target_arch = "aarch64")]
-#[target_feature(enable = "neon,aes")]
-fn run_arm_aes(isa: ArmAes, job: impl Job) {
-    job.run(
-        Wide::<_, 8>(isa),
-        Wide::<_, 4>(isa),
-        Wide::<_, 2>(isa),
-        Wide(isa),
-    );
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "aes,ssse3")]
-fn run_aes_ni(isa: AesNi, job: impl Job) {
-    job.run(
-        Wide::<_, 8>(isa),
-        Wide::<_, 4>(isa),
-        Wide::<_, 2>(isa),
-        Wide(isa),
-    );
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "aes,vaes,avx2")]
-fn run_vaes256(isa: Vaes256, job: impl Job) {
-    job.run(
-        Wide::<_, 4>(isa),
-        Wide::<_, 2>(isa),
-        Wide::<_, 1>(isa),
-        Wide(isa.narrow()),
-    );
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "aes,vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-fn run_vaes512(isa: Vaes512, job: impl Job) {
-    job.run(
-        Wide::<_, 2>(isa),
-        Wide::<_, 1>(isa),
-        Wide::<_, 1>(isa.pair()),
-        Wide(isa.narrow()),
-    );
 }
 
 #[cfg(test)]
