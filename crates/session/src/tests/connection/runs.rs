@@ -194,10 +194,9 @@ fn a_disagreement_ends_one_run_and_no_other() {
 /// A side that fixes no number, such as a server, accepts any number.
 #[test]
 fn fixed_numbers_of_runs_must_be_equal() {
-    let config = |runs| {
-        let mut config = ConnectionConfig::default();
-        config.runs = NonZeroU64::new(runs);
-        config
+    let config = |runs| ConnectionConfig {
+        runs: NonZeroU64::new(runs),
+        ..ConnectionConfig::default()
     };
     let setup = &setups(1, Scheme::HalfGates)[0];
     for (ours, theirs, is_agreed) in [(3, 3, true), (3, 0, true), (0, 3, true), (3, 1, false)] {
