@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | `transport`, `settings` | the traits, the registry, settings after a transport's name |
 //! | `builtins` | the list of the transports in this crate |
+//! | `retry` | repeated attempts to connect |
 //! | `profile` | the properties of a transport from which run times are predicted |
 //! | `link`, `stats` | links and their live statistics |
 //! | `identity` | keys, key files, fingerprints |
@@ -67,6 +68,7 @@ mod preamble;
 mod profile;
 #[cfg(feature = "quic")]
 mod quic;
+mod retry;
 #[cfg(feature = "rudp")]
 #[cfg_attr(
     not(all(feature = "auto", feature = "quic")),
@@ -97,6 +99,7 @@ pub use self::{
     identity::{Fingerprint, FingerprintError, Identity, IdentityError},
     link::{Link, LinkInfo, LinkReader, LinkTimings, LinkWriter},
     profile::{FirstFlight, Profile, Throughput},
+    retry::retry_connect,
     security::Security,
     settings::Settings,
     stats::{Bottleneck, LinkSnapshot, LinkStats, PathProbe, PathSample, SendTimes, TrainResult},

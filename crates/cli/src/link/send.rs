@@ -2,16 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::{
-    io::AsyncWriteExt,
-    time::{Instant, sleep},
-};
+use tokio::{io::AsyncWriteExt, time::Instant};
 use transpute::select::{End, Workload};
-use transpute::transport::{Link, Security};
-use transpute::{
-    Transport, TransportError,
-    transport::{ConnectError, RegistryError},
-};
+use transpute::transport::{Link, Security, retry_connect};
+use transpute::{Transport, TransportError, transport::RegistryError};
 
 use super::{
     LinkArgs, MAX_BYTES, MAX_ROUNDS, before_link,
@@ -58,8 +52,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     patience: u64,
 }
-
-const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) fn send(args: &Args) -> Result<(), Failure> {
     let (transport, rate_hint) = find_transport(args)?;
@@ -224,24 +216,14 @@ impl Client<'_> {
     /// Connects to the server. Retries until `deadline` if the connection is refused. The returned
     /// times start with the successful attempt.
     async fn connect(&self, deadline: Instant) -> Result<(Link, CpuMeter, u64), Failure> {
-        loop {
+        let attempt = || async {
             let (cpu, started_ns) = (CpuMeter::start(), now());
-            match (self.transport)
+            let link = (self.transport)
                 .connect(&self.args.connect, self.security)
-                .await
-            {
-                Ok(link) => return Ok((link, cpu, started_ns)),
-                Err(error)
-                    if matches!(
-                        error.root(),
-                        TransportError::Connect(ConnectError::Connect { .. })
-                    ) && Instant::now() + RETRY_PAUSE < deadline =>
-                {
-                    sleep(RETRY_PAUSE).await;
-                }
-                Err(error) => return Err(before_link(error)),
-            }
-        }
+                .await?;
+            Ok((link, cpu, started_ns))
+        };
+        retry_connect(deadline, attempt).await.map_err(before_link)
     }
 }
 

@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
-use transpute::{
-    Transport, TransportError,
-    transport::{ConnectError, Link, Security},
-};
+use tokio::time::Instant;
+use transpute::transport::retry_connect;
 use transpute_tunnel::{Tunnel, TunnelSet, TunnelSide};
 
 use super::{TunnelArgs, failure, until_interrupted};
@@ -28,8 +25,6 @@ pub(crate) struct Args {
     patience: u64,
 }
 
-const RETRY_PAUSE: Duration = Duration::from_millis(100);
-
 pub(crate) fn connect(args: &Args) -> Result<(), Failure> {
     let transport = args.tunnel.transport()?;
     let security = args.tunnel.protection.security()?;
@@ -37,7 +32,9 @@ pub(crate) fn connect(args: &Args) -> Result<(), Failure> {
         let tunnels = TunnelSet::default();
         let connecting = async {
             args.tunnel.forward(&tunnels).await?;
-            dial(args, &*transport, &security).await
+            let deadline = Instant::now() + Duration::from_secs(args.patience);
+            let dial = || transport.connect(&args.connect, &security);
+            retry_connect(deadline, dial).await.map_err(before_link)
         };
         let Some(link) = until_interrupted(connecting).await? else {
             return Ok(());
@@ -57,26 +54,4 @@ pub(crate) fn connect(args: &Args) -> Result<(), Failure> {
         }
         Ok(())
     })
-}
-
-/// Connects to the far side. Retries while the connection is refused, for the time of `--patience`.
-async fn dial(
-    args: &Args,
-    transport: &dyn Transport,
-    security: &Security,
-) -> Result<Link, Failure> {
-    let deadline = Instant::now() + Duration::from_secs(args.patience);
-    loop {
-        match transport.connect(&args.connect, security).await {
-            Err(error)
-                if matches!(
-                    error.root(),
-                    TransportError::Connect(ConnectError::Connect { .. })
-                ) && Instant::now() + RETRY_PAUSE < deadline =>
-            {
-                sleep(RETRY_PAUSE).await;
-            }
-            connected => return connected.map_err(before_link),
-        }
-    }
 }

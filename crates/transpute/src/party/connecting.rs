@@ -1,18 +1,13 @@
 //! A party that connects to a listening peer.
 
-use std::time::Duration;
-
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use transpute_circuit::Bits;
 use transpute_select::End;
 use transpute_session::Inputs;
-use transpute_transport::{ConnectError, Link, Security, TransportError};
+use transpute_transport::{Link, Security, TransportError, retry_connect};
 
 use super::{Party, Why};
 use crate::{Connection, Error, Results, choice::Chosen};
-
-/// Time between two attempts while the peer refuses connections.
-const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Connects to `address`, without retries.
 async fn open(
@@ -104,20 +99,7 @@ async fn reach(
 ) -> Result<(Party, Link, Why), Error> {
     let chosen = (party.network).to_connect(|| party.workload(End::Connector))?;
     let deadline = Instant::now() + party.network.patience;
-    loop {
-        match open(&chosen, address, security).await {
-            Err(error)
-                if matches!(
-                    error.root(),
-                    TransportError::Connect(ConnectError::Connect { .. })
-                ) && Instant::now() + RETRY_PAUSE < deadline =>
-            {
-                sleep(RETRY_PAUSE).await;
-            }
-            other => {
-                let (link, why) = other?;
-                return Ok((party, link, why));
-            }
-        }
-    }
+    let attempt = || open(&chosen, address, security);
+    let (link, why) = retry_connect(deadline, attempt).await?;
+    Ok((party, link, why))
 }
