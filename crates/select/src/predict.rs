@@ -81,6 +81,15 @@ pub struct TimeParts {
 }
 
 impl Prediction {
+    fn new(parts: TimeParts, bound: Bound, sigma: f64) -> Self {
+        Self {
+            seconds: parts.total(),
+            sigma,
+            parts,
+            bound,
+        }
+    }
+
     /// Returns the 80 % interval of the time, in seconds.
     #[must_use]
     pub fn interval(&self) -> (f64, f64) {
@@ -104,33 +113,19 @@ impl Model {
         workload.validate()?;
         let profile = spec.profile_under(path.kernel.congestion_control.as_deref());
         if path.is_local() {
-            let (parts, bound) = parts(
-                &profile,
-                &local::values(&profile),
-                &local::conditions(path),
-                workload,
-            );
-            return Ok(Prediction {
-                seconds: parts.total(),
-                sigma: local::SIGMA,
-                parts,
-                bound,
-            });
+            let (values, both_ways) = (local::values(&profile), local::conditions(path));
+            let (parts, bound) = parts(&profile, &values, &both_ways, workload);
+            return Ok(Prediction::new(parts, bound, local::SIGMA));
         }
         let fitted = self.fitted(spec, &profile);
         let values = fitted.parameters.map(|estimate| estimate.value);
         let (parts, bound) = parts(&profile, &values, &both_ways(path), workload);
-        let seconds = parts.total();
         // The transfer time is inversely proportional to the rate, so their relative errors are
         // equal.
-        let carried = parts.transfer_s / seconds.max(f64::MIN_POSITIVE);
+        let carried = parts.transfer_s / parts.total().max(f64::MIN_POSITIVE);
         let (_, busier) = workload.busier(path);
-        Ok(Prediction {
-            seconds,
-            sigma: fitted.sigma.hypot(carried * rate_sigma(busier)),
-            parts,
-            bound,
-        })
+        let sigma = fitted.sigma.hypot(carried * rate_sigma(busier));
+        Ok(Prediction::new(parts, bound, sigma))
     }
 }
 

@@ -68,6 +68,12 @@ impl State {
     /// Removes bytes that the local program took from the queue. Returns the credit to grant.
     pub(crate) fn consume(&mut self, count: usize) -> Option<u32> {
         self.queue.remove(count);
+        self.passed(count)
+    }
+
+    /// Counts bytes that the local program took, from the queue or directly. Returns the credit to
+    /// grant.
+    fn passed(&mut self, count: usize) -> Option<u32> {
         let is_drained = self.queue.is_empty();
         self.window.consume(count as u64, is_drained, Instant::now)
     }
@@ -214,13 +220,5 @@ impl Stream {
             kind: kind.name(),
             id: self.id,
         }
-    }
-}
-
-impl State {
-    /// Counts bytes that the local program took at once, without the queue.
-    fn passed(&mut self, count: usize) -> Option<u32> {
-        let is_drained = self.queue.is_empty();
-        self.window.consume(count as u64, is_drained, Instant::now)
     }
 }

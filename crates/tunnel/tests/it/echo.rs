@@ -118,14 +118,7 @@ async fn a_program_opens_a_stream_without_a_socket() {
     for end in [&near, &far] {
         let bytes = pattern(1_000_000, 5);
         let stream = end.tunnel.open(target.parse().unwrap());
-        let (mut reader, mut writer) = tokio::io::split(stream);
-        let sending = async {
-            writer.write_all(&bytes).await.unwrap();
-            writer.shutdown().await.unwrap();
-        };
-        let mut answer = Vec::new();
-        let (read, ()) = tokio::join!(reader.read_to_end(&mut answer), sending);
-        read.unwrap();
+        let answer = exchange(stream, bytes.clone()).await.unwrap();
         assert!(answer == bytes);
     }
     until("all streams end", || near.tunnel.stats().streams == 0).await;
@@ -147,14 +140,7 @@ async fn streams_of_many_sizes_share_links_of_several_threads() {
             clients.push(tokio::spawn(async move {
                 let answer = exchange(socket, bytes.clone()).await.unwrap();
                 assert!(answer == bytes, "connection {number} has other bytes");
-                let (mut reader, mut writer) = tokio::io::split(stream);
-                let sending = async {
-                    writer.write_all(&bytes).await.unwrap();
-                    writer.shutdown().await.unwrap();
-                };
-                let mut answer = Vec::new();
-                let (read, ()) = tokio::join!(reader.read_to_end(&mut answer), sending);
-                read.unwrap();
+                let answer = exchange(stream, bytes.clone()).await.unwrap();
                 assert!(answer == bytes, "stream {number} has other bytes");
             }));
         }
@@ -199,15 +185,8 @@ async fn unix_sockets_are_forwarded_on_both_ends() {
     tunnels.add(far.tunnel.clone());
     tokio::spawn(forward.serve(tunnels));
 
-    let mut client = UnixStream::connect(path("local")).await.unwrap();
-    let (mut reader, mut writer) = client.split();
+    let client = UnixStream::connect(path("local")).await.unwrap();
     let bytes = pattern(400_000, 6);
-    let sending = async {
-        writer.write_all(&bytes).await.unwrap();
-        writer.shutdown().await.unwrap();
-    };
-    let mut answer = Vec::new();
-    let (read, ()) = tokio::join!(reader.read_to_end(&mut answer), sending);
-    read.unwrap();
+    let answer = exchange(client, bytes.clone()).await.unwrap();
     assert!(answer == bytes);
 }

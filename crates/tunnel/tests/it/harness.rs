@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     time::{sleep, timeout},
 };
@@ -110,8 +110,11 @@ pub(crate) fn pattern(len: usize, seed: usize) -> Vec<u8> {
 }
 
 /// Sends bytes, ends the direction, and returns all bytes of the answer.
-pub(crate) async fn exchange(mut socket: TcpStream, bytes: Vec<u8>) -> std::io::Result<Vec<u8>> {
-    let (mut reader, mut writer) = socket.split();
+pub(crate) async fn exchange(
+    stream: impl AsyncRead + AsyncWrite,
+    bytes: Vec<u8>,
+) -> std::io::Result<Vec<u8>> {
+    let (mut reader, mut writer) = tokio::io::split(stream);
     let sending = async {
         writer.write_all(&bytes).await?;
         writer.shutdown().await
