@@ -183,11 +183,11 @@ fn reachable(named: Option<Vec<Candidate>>, probed: &Probed) -> Vec<Candidate> {
         .collect()
 }
 
-/// What a run does.
+/// The run to plan.
 enum Task {
-    /// It computes this circuit.
+    /// A run of this circuit.
     Circuit(Box<Named>),
-    /// It has the workload in the file of `--workload`.
+    /// A run with the workload in the file of `--workload`.
     Workload(Workload),
 }
 

@@ -1,8 +1,8 @@
 //! The model of a run whose parties are on one host.
 //!
 //! There is no bottleneck and no loss: only the processors limit the time. The fitted parameters of
-//! a transport do not apply, because they come from paths with packets of 1,500 bytes. Within a
-//! host, the kernel passes much larger ones.
+//! a transport do not apply, because they were measured on paths with packets of 1,500 bytes. Over
+//! loopback, packets of TCP have up to 64 KiB.
 //!
 //! The constants are those of runs of AES-128 in batches of 1 to 8,000 on a server with two cores,
 //! with TLS. Runs of SHA-256 and MinCut, which were not used for them, take 0.8 to 1.3 times the
@@ -19,8 +19,8 @@ use crate::{
     predict::{DEFAULT_QUEUE, kernel_window},
 };
 
-/// A measured rate from here on is that of the processors, and not of a path. Packet trains over
-/// loopback have 5 to 15 Gbit/s.
+/// Minimum measured rate at which the processors are taken for the limit, and not a path. Measured
+/// with packet trains over loopback: 5 to 15 Gbit/s.
 const SLOWEST_LOCAL: Bandwidth = Bandwidth::from_megabits_per_second(2000.0);
 
 /// Standard deviation of the logarithm of measured over predicted time.
@@ -45,8 +45,8 @@ impl PathEstimate {
 
 /// Returns the parameters of a transport between two processes of one host.
 pub(crate) fn values(profile: &Profile) -> Values {
-    // The kernel passes the bytes of TCP in large pieces, and takes hardly any time for them. A
-    // transport over UDP computes for each packet.
+    // TCP over loopback has so few packets that its time per byte is negligible. A transport over
+    // UDP spends processor time on every packet of at most 1,500 bytes.
     let (setup_s, byte_s) = match profile.needs_udp {
         true => (2.5e-3, 8e-10),
         false => (3e-4 + 1e-4 * f64::from(profile.connections), 0.0),

@@ -86,8 +86,9 @@ struct Transfers {
 
 impl ExpectedTraffic {
     /// Computes the traffic of a connection for one run, including the opening and the end of the
-    /// connection. The kind of transfers depends on [`Config::path`], if it is known. It leaves out the transfers of a run with more
-    /// direct transfers than the protocol allows, because such a run is rejected.
+    /// connection. The kind of transfers depends on [`Config::path`], if it is known. The result
+    /// leaves out the transfers of a run with more direct transfers than the protocol allows,
+    /// because such a run is rejected.
     #[must_use]
     pub fn new(program: &Program, split: &InputSplit, config: &Config) -> Self {
         let scheme = config.scheme;

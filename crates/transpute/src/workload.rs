@@ -32,7 +32,8 @@ pub struct Computation {
 }
 
 impl Computation {
-    /// Returns the properties of one run over an encrypted link. `garbler` is the garbler's end of the link.
+    /// Returns the properties of one run over an encrypted link. `garbler` is the garbler's end of
+    /// the link.
     #[must_use]
     pub fn new(program: &Program, split: &InputSplit, config: &Config, garbler: End) -> Self {
         Self {
@@ -99,7 +100,8 @@ impl Computation {
             false => 0.0,
         };
         let extension_s = traffic.extended_transfers as f64 * machine.transfer_s;
-        // The first evaluation waits for its transfers at both ends. Further ones overlap with it.
+        // No computing overlaps with the transfers of the first evaluation. Those of the others
+        // overlap with garbling and evaluating.
         let first_s = extension_s / self.batch as f64;
         let one = Workload {
             garbler: self.garbler,

@@ -4,7 +4,8 @@ use std::{fmt, net::Ipv6Addr, str::FromStr};
 
 use crate::{error::InvalidTunnelAddress, frame::MAX_TEXT};
 
-/// An address that a tunnel listens on or connects to: `HOST:PORT`, `PORT` or `unix:PATH`.
+/// The address of a TCP port or a Unix socket: `HOST:PORT`, `PORT` or `unix:PATH`. A tunnel listens
+/// on it for local programs, or connects to it for the peer.
 ///
 /// `PORT` is short for `127.0.0.1:PORT`. Parsing normalises the address: hosts are in lower case,
 /// and IPv6 addresses have their canonical form in brackets. Two addresses are equal if their
@@ -81,18 +82,18 @@ impl fmt::Display for TunnelAddress {
     }
 }
 
-/// A forward: a local address to listen on, and the target that the far side connects to.
+/// A forwarding rule: the local address to listen on, and the target that the peer connects to.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ForwardRule {
     /// The address that this side listens on.
     pub local: TunnelAddress,
-    /// The address that the far side connects to.
+    /// The address that the peer connects to.
     pub remote: TunnelAddress,
 }
 
 impl ForwardRule {
-    /// Makes a rule.
+    /// Returns a rule that forwards `local` to `remote`.
     #[must_use]
     pub fn new(local: TunnelAddress, remote: TunnelAddress) -> Self {
         Self { local, remote }

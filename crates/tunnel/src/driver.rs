@@ -38,8 +38,8 @@ const READ_BUFFER: usize = 256 << 10;
 /// refusal of 1 KiB for each of its open streams.
 const MAX_ANSWERS: usize = 8 << 20;
 
-/// Time that the reader has to find the reason after a failed write, for example that the peer
-/// rejects this side's identity.
+/// Time for which the reader continues after a failed write. It may still receive the reason, for
+/// example that the peer rejects this side's identity.
 const REASON_TIME: Duration = Duration::from_millis(500);
 
 /// The state that all tasks of a link share.
@@ -47,8 +47,8 @@ pub(crate) struct Shared {
     pub(crate) config: TunnelConfig,
     side: TunnelSide,
     pub(crate) sender: LinkSender,
-    /// Encoded answers to the peer, which wait for the link. The reader appends to it and never
-    /// waits for the link, because both readers would wait for each other.
+    /// Encoded answers to the peer that are not sent yet. The reader only appends to it. If the
+    /// readers of both sides waited for the link to accept answers, they could deadlock.
     answers: Mutex<Vec<u8>>,
     answers_wake: Notify,
     table: Mutex<Table>,
@@ -134,13 +134,13 @@ impl Shared {
         self.failed.notify_one();
     }
 
-    /// Sends a frame without data, later.
+    /// Queues a frame without data for the task that sends answers.
     pub(crate) fn answer(&self, kind: Kind, id: u32, text: &str) {
         frame::put(&mut lock(&self.answers), kind, id, text);
         self.answers_wake.notify_one();
     }
 
-    /// Grants credit to the peer, later.
+    /// Queues credit for the peer.
     pub(crate) fn grant(&self, id: u32, bytes: u32) {
         frame::put_credit(&mut lock(&self.answers), id, bytes);
         self.answers_wake.notify_one();
@@ -181,7 +181,8 @@ impl Shared {
                 }
             }
         };
-        // Without a frame, this only flushes for the tasks that relied on this one.
+        // Even without a frame, the buffer must be flushed: other tasks may have left that to this
+        // one while it waited for the mutex.
         if let Err(error) = self.sender.write(&mut writer, &frame).await {
             self.fail(error);
             return None;
@@ -306,8 +307,8 @@ impl Shared {
             if waiting > MAX_ANSWERS {
                 return TunnelProtocolError::TooManyAnswers { max: MAX_ANSWERS }.into();
             }
-            // On a runtime with one thread, answers and credit would otherwise wait until the link
-            // has no more bytes.
+            // On a single-threaded runtime, the task that sends answers and credit would otherwise
+            // not run while the link has more bytes to read.
             if waiting > 0 {
                 tokio::task::yield_now().await;
             }
@@ -318,7 +319,7 @@ impl Shared {
     async fn send_answers(&self) -> io::Error {
         let mut frames = Vec::new();
         loop {
-            // The first round sends no frame, but the hello.
+            // The first iteration sends only the magic and the version, without a frame.
             if let Err(error) = self.sender.send(&frames).await {
                 return error;
             }

@@ -1,4 +1,4 @@
-//! Local listeners, whose connections go through a tunnel.
+//! Local listeners whose connections are forwarded.
 
 use std::{convert::Infallible, io, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
 /// Pause after a failed accept, for example because of too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A local address on which programs connect to a target of the far side.
+/// A local listener. Its connections are forwarded to a target of the peer.
 #[derive(Debug)]
 pub struct Forward {
     socket: Socket,

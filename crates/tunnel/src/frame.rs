@@ -18,11 +18,11 @@ pub(crate) const HELLO_LEN: usize = 12;
 /// Length of the header of a frame, in bytes.
 pub(crate) const HEADER_LEN: usize = 9;
 
-/// Maximum payload of a frame of type [`Kind::Data`], in bytes. Streams take turns after each
-/// frame, so this also bounds the time that one stream delays the others.
+/// Maximum payload of a data frame, in bytes. Streams share the link frame by frame, so this also
+/// bounds how long a stream waits for another one.
 pub(crate) const MAX_DATA: usize = 64 << 10;
 
-/// Maximum length of a target or of a reason, in bytes.
+/// Maximum length of the target of [`Kind::Open`] and of the reason of [`Kind::Refused`], in bytes.
 pub(crate) const MAX_TEXT: usize = 1 << 10;
 
 /// The types of frames.
@@ -72,7 +72,7 @@ impl Kind {
         match self {
             Self::Open => (1, MAX_TEXT),
             Self::Refused => (0, MAX_TEXT),
-            // An empty frame has no effect, but it would cost no credit.
+            // Empty data frames would let a peer occupy this side without using credit.
             Self::Data => (1, MAX_DATA),
             Self::Credit => (4, 4),
             Self::Opened | Self::End | Self::Reset | Self::Ping => (0, 0),
@@ -120,7 +120,7 @@ fn prefix(text: &str, max: usize) -> &str {
     &text[..end]
 }
 
-/// A decoded frame, or a part of a frame of type [`Kind::Data`].
+/// A decoded frame. The payload of a data frame is returned in the parts in which it arrives.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Event<'a> {
     Open { id: u32, target: &'a str },
@@ -133,16 +133,16 @@ pub(crate) enum Event<'a> {
     Ping,
 }
 
-/// Decodes one direction of a link from pieces of any length.
+/// An incremental decoder of the received bytes, which may be split at any position.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     is_greeted: bool,
-    /// The header and the payload of the current frame, as far as they have arrived. Payloads of
-    /// [`Kind::Data`] are not copied to it.
+    /// The bytes of the current frame that have arrived. Payloads of data frames are not copied
+    /// here.
     partial: Vec<u8>,
-    /// True if `partial` holds the frame of the last returned event.
+    /// True if the last returned event borrows from `partial`, which is cleared at the next call.
     is_returned: bool,
-    /// The stream and the number of missing bytes of a frame of type [`Kind::Data`].
+    /// The stream of the current data frame, and the number of payload bytes still to come.
     data: Option<(u32, usize)>,
 }
 
@@ -151,7 +151,7 @@ impl Decoder {
     /// empty or too short.
     ///
     /// # Errors
-    /// Returns an error if the peer is not a tunnel or a frame is malformed.
+    /// Returns an error if the peer does not speak the tunnel protocol, or if a frame is malformed.
     pub(crate) fn next<'a, 'b: 'a>(
         &'a mut self,
         input: &mut &'b [u8],
@@ -192,7 +192,8 @@ impl Decoder {
         Ok(Some(Event::Data { id, bytes }))
     }
 
-    /// Moves bytes to `partial` until it has `len`. Returns whether it has.
+    /// Moves bytes from `input` to `partial` until `partial` has `len` bytes. Returns whether it
+    /// has them.
     fn fill(&mut self, input: &mut &[u8], len: usize) -> bool {
         let missing = len.saturating_sub(self.partial.len());
         let (bytes, rest) = input.split_at(missing.min(input.len()));
@@ -201,7 +202,7 @@ impl Decoder {
         self.partial.len() >= len
     }
 
-    /// Checks the part of the hello that has arrived.
+    /// Checks the bytes of the magic and of the version that have arrived.
     fn check_hello(&self) -> Result<(), TunnelError> {
         let found = &self.partial[..self.partial.len().min(MAGIC.len())];
         if !MAGIC.starts_with(found) {

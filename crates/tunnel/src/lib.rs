@@ -1,7 +1,7 @@
 //! Forwards connections of any TCP program over one link of a Transpute transport.
 //!
 //! A [`Tunnel`] multiplexes streams over a [`Link`](transpute_transport::Link). Each side can
-//! [listen](Forward) on local TCP ports and Unix sockets. For each connection, the far side
+//! [listen](Forward) on local TCP ports and Unix sockets. For each connection, the peer
 //! connects to a target that it [allows](TunnelConfig::allow). A program can also
 //! [open](Tunnel::open) a stream without a socket.
 //!
@@ -14,7 +14,7 @@
 //! | `stream` | the state of a stream |
 //! | `local`, `pipe` | the local end of a stream: a socket, or a pipe of this process |
 //! | `pump` | the task of a stream, which copies between the local end and the link |
-//! | `sender` | the sending half of the link, which streams use in turn |
+//! | `sender` | the sending half of the link, which all streams share |
 //! | `driver` | the tasks of a link: reader, answers, time limits |
 //! | `tunnel` | the public handle |
 //! | `forward` | local listeners |

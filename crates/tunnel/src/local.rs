@@ -127,7 +127,7 @@ impl Local {
         }
     }
 
-    /// Signals the end of the peer's bytes to the program.
+    /// Shuts down the direction to the program, which then reads the end of the stream.
     pub(crate) fn shutdown_write(&self) -> io::Result<()> {
         match self {
             Self::Tcp(socket) => SockRef::from(socket).shutdown(Shutdown::Write),

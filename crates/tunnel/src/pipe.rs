@@ -1,4 +1,4 @@
-//! A stream of this process to a target of the far side, without a socket.
+//! Streams that this process opens itself, without a local socket.
 
 use std::{
     io,
@@ -17,11 +17,10 @@ use crate::queue::ByteQueue;
 /// Maximum number of bytes that a pipe holds in each direction.
 const CAPACITY: usize = 64 << 10;
 
-/// A connection of this process to a target of the far side. [`Tunnel::open`](crate::Tunnel::open)
-/// returns it.
+/// A stream to a target of the peer, which [`Tunnel::open`](crate::Tunnel::open) returns.
 ///
 /// It behaves like a TCP connection. `shutdown` ends this direction only, and `flush` has no
-/// effect. If the far side refuses or resets the connection, or the tunnel is lost, reads and writes return
+/// effect. If the peer refuses or resets the stream, or the tunnel is lost, reads and writes return
 /// [`io::ErrorKind::ConnectionReset`].
 #[derive(Debug)]
 pub struct TunnelStream(Arc<Pipe>);
@@ -66,7 +65,7 @@ impl State {
 }
 
 impl Pipe {
-    /// Makes a pipe. Returns the user's end and the tunnel's end.
+    /// Returns the two ends of a new pipe: that of the user, and that of the tunnel.
     pub(crate) fn new() -> (TunnelStream, Arc<Self>) {
         let pipe = Arc::new(Self::default());
         (TunnelStream(Arc::clone(&pipe)), pipe)

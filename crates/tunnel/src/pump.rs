@@ -58,8 +58,8 @@ async fn aborted(stream: &Stream) {
     }
 }
 
-/// Copies until both directions have ended, one of them has failed, or the link is lost. Except
-/// after two clean ends, dropping `local` resets the local connection.
+/// Copies until both directions have ended, one of them has failed, or the link is lost. Unless
+/// both directions ended cleanly, dropping `local` resets the local connection.
 async fn copy(shared: &Shared, stream: &Stream, local: Arc<Local>) {
     let both = async {
         tokio::join!(
@@ -85,7 +85,8 @@ async fn copy(shared: &Shared, stream: &Stream, local: Arc<Local>) {
     shared.remove(stream);
 }
 
-/// Copies from the local connection to the link, until the end or an abort.
+/// Sends the bytes of the local connection to the peer, until the local program ends its direction
+/// or the stream is aborted.
 async fn send(shared: &Shared, stream: &Stream, local: &Local) {
     loop {
         let (credit, is_aborted) = {
@@ -98,7 +99,7 @@ async fn send(shared: &Shared, stream: &Stream, local: &Local) {
         if credit == 0 {
             tokio::select! {
                 () = stream.send_wake.notified() => continue,
-                // Without credit nothing is read, which would find the error.
+                // Without credit nothing is read, so only this notices a broken connection.
                 () = local.broken() => return stream.abort(Abort::ByLocal),
             }
         }
@@ -119,7 +120,8 @@ async fn send(shared: &Shared, stream: &Stream, local: &Local) {
     }
 }
 
-/// Copies the queued bytes to the local connection, until the end or an abort.
+/// Writes the queued bytes to the local connection, until the peer ends its direction or the stream
+/// is aborted.
 async fn receive(shared: &Shared, stream: &Stream, local: &Local) {
     loop {
         let (is_empty, is_ended, is_aborted) = {

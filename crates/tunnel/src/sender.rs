@@ -1,4 +1,4 @@
-//! The sending half of a link, which the tasks use in turn.
+//! The sending half of a link, which all streams share.
 
 use std::{
     io,
@@ -28,11 +28,11 @@ const BUFFER: usize = 2 * (HEADER_LEN + MAX_DATA);
 
 /// The sending half of a link.
 ///
-/// The mutex serves its waiters in order, so streams take turns frame by frame. Frames are collected
-/// in a buffer, because many connections with small messages would otherwise need a system call
-/// each. The holder that no other task waits for writes and flushes the buffer. A task that waits
-/// for the mutex must not be cancelled before the link ends, because the holder leaves the flush to
-/// it.
+/// The mutex is fair: it serves its waiters in order, so streams alternate frame by frame. Frames
+/// are collected in a buffer, because many streams with small messages would otherwise need a
+/// system call for each frame. A task flushes the buffer only if no other task waits for the mutex.
+/// Otherwise the waiting task flushes it. So a task that waits for the mutex must not be cancelled
+/// before the link ends.
 pub(crate) struct LinkSender {
     writer: Mutex<Option<Writer>>,
     /// Number of tasks that wait for the mutex.
@@ -79,7 +79,7 @@ impl LinkSender {
         }
     }
 
-    /// Waits for this task's turn.
+    /// Locks the writer.
     pub(crate) async fn lock(&self) -> MutexGuard<'_, Option<Writer>> {
         self.waiting.fetch_add(1, Relaxed);
         let guard = self.writer.lock().await;
@@ -87,7 +87,7 @@ impl LinkSender {
         guard
     }
 
-    /// Writes bytes during this task's turn.
+    /// Appends bytes to the buffer of the locked writer, and flushes it unless another task waits.
     pub(crate) async fn write(&self, writer: &mut Option<Writer>, bytes: &[u8]) -> io::Result<()> {
         let writer = writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         if bytes.len() > BUFFER - writer.len {
@@ -103,14 +103,14 @@ impl LinkSender {
         self.flush_unless_awaited(writer).await
     }
 
-    /// Waits for this task's turn, and writes bytes.
+    /// Locks the writer, and writes bytes.
     pub(crate) async fn send(&self, bytes: &[u8]) -> io::Result<()> {
         let mut writer = self.lock().await;
         self.write(&mut writer, bytes).await
     }
 
-    /// Waits for this task's turn, reads bytes from a local connection within the credit of its
-    /// stream, and sends them in one frame.
+    /// Locks the writer, reads bytes from a local connection within the credit of its stream, and
+    /// sends them in one frame.
     pub(crate) async fn send_from(&self, local: &Local, stream: &Stream) -> io::Result<Sent> {
         let mut guard = self.lock().await;
         let writer = guard.as_mut().ok_or(io::ErrorKind::NotConnected)?;
@@ -138,7 +138,7 @@ impl LinkSender {
         writer.buffer[writer.len..payload].copy_from_slice(&header);
         writer.len = payload + len;
         if std::mem::replace(&mut writer.last, stream.id) != stream.id {
-            // Other streams are active. Their tasks may be ready too, and share one write.
+            // Several streams are active. If their tasks run now, their frames share one write.
             drop(guard);
             yield_now().await;
             guard = self.lock().await;
@@ -148,8 +148,8 @@ impl LinkSender {
         Ok(sent)
     }
 
-    /// Writes and flushes the buffer, unless another task waits for its turn. That task then does
-    /// it.
+    /// Writes and flushes the buffer, unless another task waits for the mutex. That task then
+    /// flushes it.
     async fn flush_unless_awaited(&self, writer: &mut Writer) -> io::Result<()> {
         if self.waiting.load(Relaxed) > 0 {
             return Ok(());
@@ -162,7 +162,8 @@ impl LinkSender {
         Ok(())
     }
 
-    /// Ends this direction in order if the peer still receives, and drops the writer.
+    /// Sends the buffered frames, shuts this direction of the link down, and drops the writer.
+    /// Gives up after [`CLOSING_TIME`].
     pub(crate) async fn close(&self) {
         let mut guard = self.lock().await;
         if let Some(mut writer) = guard.take() {

@@ -32,7 +32,7 @@ pub(crate) struct Memory {
     pub(crate) spare: Arc<SpareChunks>,
 }
 
-/// A stream.
+/// One forwarded connection on a link.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) id: u32,
@@ -114,12 +114,12 @@ impl Stream {
         self.state().aborted.is_some()
     }
 
-    /// Returns the number of bytes that may be sent now, at most `max`.
+    /// Returns the smaller of the remaining credit and `max`, in bytes.
     pub(crate) fn credit(&self, max: usize) -> usize {
         usize::try_from(self.state().credit).map_or(max, |credit| credit.min(max))
     }
 
-    /// Reduces the credit by a number of bytes that [`credit`](Self::credit) allows.
+    /// Subtracts sent bytes from the credit. `bytes` must not exceed [`credit`](Self::credit).
     pub(crate) fn spend(&self, bytes: usize) {
         let mut state = self.state();
         state.credit = state.credit.saturating_sub(bytes as u64);
@@ -130,11 +130,11 @@ impl Stream {
         self.state().local = Some(local);
     }
 
-    /// Aborts both directions. The first reason remains.
+    /// Aborts both directions. If the stream is already aborted, the first reason is kept.
     pub(crate) fn abort(&self, reason: Abort) {
         let mut state = self.state();
         state.aborted.get_or_insert(reason);
-        // The queue is not needed any more, and the task of the stream may end later.
+        // Frees the memory now: the task of the stream may end much later.
         state.queue = ByteQueue::default();
         drop(state);
         self.send_wake.notify_one();
@@ -158,7 +158,8 @@ impl Stream {
             return Ok(None);
         }
         let written = match &state.local {
-            // The task of the stream finds an error when it writes the queued bytes.
+            // An error is not handled here. The task of the stream writes the queued bytes next,
+            // and the same error then ends the stream.
             Some(local) if state.queue.is_empty() => local.try_write(bytes).unwrap_or(0),
             _ => 0,
         };

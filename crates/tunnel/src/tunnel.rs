@@ -60,8 +60,9 @@ pub struct TunnelConfig {
     pub allow: Vec<TunnelAddress>,
     /// Maximum number of streams on the link, in total of both sides. Default: 4,096.
     pub max_streams: usize,
-    /// Maximum total growth of the receive windows of this side above 256 KiB each, in bytes.
-    /// Default: 256 MiB. Together with `max_streams` it bounds the queued bytes.
+    /// Maximum number of bytes by which all receive windows of this side together may exceed their
+    /// initial 256 KiB each. Default: 256 MiB. This and `max_streams` bound the memory for queued
+    /// bytes.
     pub window_growth: u64,
     /// Time without traffic after which this side sends a keep-alive. Default: 10 s.
     pub keep_alive: Duration,
@@ -106,8 +107,8 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// Starts a tunnel over a link. `side` is this side of the link. Returns a handle, and a value
-    /// that waits for the end.
+    /// Starts a tunnel over a link. `side` states which side of the link this is. Returns a handle
+    /// to open streams, and a task whose completion is the end of the tunnel.
     ///
     /// # Panics
     /// Panics if called outside a Tokio runtime with I/O and time enabled.
@@ -130,8 +131,8 @@ impl Tunnel {
         (tunnel, TunnelTask { done, shared })
     }
 
-    /// Opens a stream to a target of the far side. Bytes can be written at once. If the far side
-    /// refuses, the stream is reset.
+    /// Opens a stream to `target`, an address that the peer connects to. Bytes can be written
+    /// before the peer has accepted the stream. If the peer refuses it, the stream is reset.
     ///
     /// # Panics
     /// Panics if called outside a Tokio runtime.
@@ -142,7 +143,8 @@ impl Tunnel {
         stream
     }
 
-    /// Connects a local connection to a target of the far side.
+    /// Forwards a local connection over a new stream to `target`, an address that the peer connects
+    /// to.
     pub(crate) fn connect(&self, local: Local, target: TunnelAddress) {
         tokio::spawn(pump::open(Arc::clone(&self.shared), local, target));
     }
@@ -223,12 +225,13 @@ impl fmt::Debug for TunnelTask {
     }
 }
 
-/// The live tunnels of a process. New connections use the most recent one. Clones share the set.
+/// The open tunnels of a process. A forwarded connection uses the most recently added one. Clones
+/// share the set.
 #[derive(Clone, Debug, Default)]
 pub struct TunnelSet(Arc<Mutex<Vec<Tunnel>>>);
 
 impl TunnelSet {
-    /// Adds a tunnel. Tunnels that have ended leave the set.
+    /// Adds a tunnel, and removes those that have ended.
     pub fn add(&self, tunnel: Tunnel) {
         let mut tunnels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         tunnels.retain(Tunnel::is_open);

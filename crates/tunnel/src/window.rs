@@ -15,11 +15,12 @@ pub(crate) const INITIAL_WINDOW: u64 = 256 << 10;
 /// Maximum window of a stream, in bytes: the bandwidth-delay product of 2.6 Gbit/s and 200 ms.
 pub(crate) const MAX_WINDOW: u64 = 64 << 20;
 
-/// Total growth of all windows of a link, in bytes.
+/// Maximum sum of the growth of all windows of a link above their initial size, in bytes.
 pub(crate) const POOL: u64 = 256 << 20;
 
-/// Time within which half a window must be consumed for the window to grow. A window thus grows to
-/// the bytes of about half a second, and slow streams do not take from the pool.
+/// Time within which half a window must be consumed for the window to grow. A window grows until it
+/// holds about the bytes of half a second. Slow streams do not grow, so they take nothing from the
+/// pool.
 const GROWTH_TIME: Duration = Duration::from_secs(1);
 
 /// The bytes by which the windows of one link may still grow.
@@ -44,14 +45,14 @@ impl Pool {
 
 /// The receiver's window of one direction of a stream.
 ///
-/// The window is the sum of the sender's credit, the queued bytes, and the consumed bytes that were
-/// not granted again yet. So the queue never exceeds the window.
+/// `window` = the sender's remaining credit + the queued bytes + the consumed bytes for which no
+/// new credit was sent yet. The queue therefore never holds more bytes than the window.
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
     window: u64,
     /// Bytes that the sender may still send.
     credit: u64,
-    /// Consumed bytes for which no credit was granted yet.
+    /// Number of consumed bytes for which no new credit was sent yet.
     ungranted: u64,
     /// Bytes consumed since `measured_from`.
     consumed: u64,
@@ -91,8 +92,8 @@ impl ReceiveWindow {
     ) -> Option<u32> {
         self.ungranted += bytes;
         self.consumed += bytes;
-        // A quarter is early enough for the credit to arrive before the sender has used the rest,
-        // if the window is at least 4/3 of the bandwidth-delay product.
+        // The remaining three quarters keep the sender busy until the credit arrives, if the window
+        // is at least 4/3 of the bandwidth-delay product.
         if self.ungranted < self.window / 4 {
             return None;
         }

@@ -62,7 +62,7 @@ async fn accept(
     }
 }
 
-/// Starts a tunnel over a link. Returns a future that waits for its end.
+/// Starts a tunnel over a link. The returned future completes when the tunnel has ended.
 fn serve(
     args: &Args,
     number: u64,

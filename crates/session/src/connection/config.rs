@@ -5,7 +5,8 @@ use std::num::NonZeroU64;
 use transpute_ot::{BaseOt, Extension};
 
 /// The settings of a connection for many runs. Both sides may have different settings, except for
-/// `base_ot` and `runs`. For `max_runs`, `window` and `prepared`, the smaller value of both sides applies.
+/// `base_ot` and `runs`. For `max_runs`, `window` and `prepared`, the smaller value of both sides
+/// applies.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectionConfig {

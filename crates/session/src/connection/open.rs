@@ -190,8 +190,8 @@ impl Open {
     /// Compares the peer's opening with this one. Returns the values that both determine.
     ///
     /// # Errors
-    /// Returns `Disagreement` on encryption, base OT or the number of runs, and `Unexpected` if the peer sent this
-    /// opening back.
+    /// Returns `Disagreement` on encryption, base OT or the number of runs, and `Unexpected` if the
+    /// peer sent this opening back.
     pub(super) fn agree(&self, theirs: Self) -> Result<Agreed, SessionError> {
         if self.is_encrypted != theirs.is_encrypted {
             let text = |on: bool| if on { "on" } else { "off" }.to_owned();

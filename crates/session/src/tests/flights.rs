@@ -53,8 +53,8 @@ fn cases() -> Vec<Case> {
 
 #[test]
 fn a_cold_run_takes_one_round_trip_or_one_and_a_half_and_no_byte_too_many() {
-    // Bytes of the frames that open and close one direction. The opening has a 5-byte header and 100
-    // bytes of payload. The closing frame has a header, a tag and two counts.
+    // Bytes of the frames that open and close one direction. The opening has a 5-byte header and
+    // 100 bytes of payload. The closing frame has a header, a tag and two counts.
     let connection = 5 + 100 + 5 + 12;
     for case in cases() {
         let mut setup = Setup::new(

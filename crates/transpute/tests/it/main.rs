@@ -3,7 +3,7 @@
 mod adder;
 mod auto;
 mod connections;
-// These helpers are shared with the tests of the crate of the transports.
+// The tests of `transpute-transport` use these helpers too.
 #[path = "../../../transport/tests/it/meeting.rs"]
 #[expect(
     dead_code,

@@ -1,6 +1,6 @@
 //! Ends that are not clean: refusals, resets, and lost links.
 
-use std::{io::ErrorKind, time::Duration};
+use std::io::ErrorKind;
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -10,7 +10,8 @@ use tokio::{
 use transpute_tunnel::{Forward, TunnelConfig, TunnelError, TunnelSet, TunnelSide};
 
 use crate::harness::{
-    DEADLINE, End, allowing, assert_reset, echo, exchange, links, pair, pattern, server, until,
+    DEADLINE, End, allowing, assert_reset, echo, exchange, links, pair, pattern, reset, server,
+    until,
 };
 
 #[tokio::test]
@@ -44,9 +45,7 @@ async fn a_reset_passes_through_the_tunnel() {
     // The server resets the connection after the first byte.
     let target = server(|mut socket| async move {
         socket.read_u8().await.unwrap();
-        socket2::SockRef::from(&socket)
-            .set_linger(Some(Duration::ZERO))
-            .unwrap();
+        reset(socket);
     })
     .await;
     let (sender, mut results) = tokio::sync::mpsc::channel(1);
@@ -70,10 +69,7 @@ async fn a_reset_passes_through_the_tunnel() {
         // The client resets the connection.
         let mut socket = end.connect(&reporting).await;
         socket.read_u8().await.unwrap();
-        socket2::SockRef::from(&socket)
-            .set_linger(Some(Duration::ZERO))
-            .unwrap();
-        drop(socket);
+        reset(socket);
         assert_reset(results.recv().await.unwrap());
         until("all streams end", || end.tunnel.stats().streams == 0).await;
     }

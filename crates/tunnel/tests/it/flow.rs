@@ -6,7 +6,7 @@ use tokio::{
     sync::mpsc,
 };
 
-use crate::harness::{echo, exchange, pair, pattern, server, until};
+use crate::harness::{echo, exchange, pair, pattern, reset, server, until};
 
 /// Window of a new stream, in bytes.
 const WINDOW: usize = 256 << 10;
@@ -102,10 +102,7 @@ async fn a_reset_passes_although_the_window_is_used_up() {
     let stopped = tokio::time::timeout(std::time::Duration::from_secs(1), is_stopped).await;
     assert!(stopped.is_err());
     assert!(near.tunnel.stats().queued_bytes >= WINDOW / 2);
-    socket2::SockRef::from(&client)
-        .set_linger(Some(std::time::Duration::ZERO))
-        .unwrap();
-    drop(client);
+    reset(client);
     for end in [&near, &far] {
         until("the stream ends", || end.tunnel.stats().streams == 0).await;
     }

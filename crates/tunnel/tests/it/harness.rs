@@ -130,6 +130,13 @@ pub(crate) async fn exchange(
     sent.and(received)
 }
 
+/// Closes a connection with a reset.
+pub(crate) fn reset(socket: TcpStream) {
+    socket2::SockRef::from(&socket)
+        .set_linger(Some(Duration::ZERO))
+        .unwrap();
+}
+
 /// Checks that a connection is reset, and never ends as if all data had arrived.
 #[track_caller]
 pub(crate) fn assert_reset(result: std::io::Result<Vec<u8>>) {
