@@ -44,8 +44,8 @@ mod wire;
 pub use config::{Config, OutputPolicy, Role};
 pub use config_error::ConfigError;
 pub use connection::{
-    Call, ConnectionConfig, Decline, OPEN_START, RunId, RunReport, SessionConnection, SessionEvent,
-    is_open_start,
+    Call, ConnectionConfig, Decline, OPEN_FRAME_LEN, OPEN_START, RunId, RunReport,
+    SessionConnection, SessionEvent, is_open_start,
 };
 pub use error::{AbortReason, Field, SessionError};
 pub use hello::Proposal;

@@ -25,7 +25,7 @@ pub use self::{
     calls::Call,
     config::ConnectionConfig,
     events::{Decline, RunId, RunReport, SessionEvent},
-    open::{OPEN_START, is_open_start},
+    open::{OPEN_FRAME_LEN, OPEN_START, is_open_start},
 };
 use self::{
     events::GARBLES,

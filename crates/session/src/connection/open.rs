@@ -32,6 +32,9 @@ const FLAG_SINGLE: u8 = 4;
 /// bytes.
 pub const OPEN_START: usize = HEADER_LEN + MAGIC.len();
 
+/// Length of the opening frame of a connection in bytes, with its header.
+pub const OPEN_FRAME_LEN: usize = HEADER_LEN + OPEN_LEN;
+
 /// Returns whether a stream that starts with these bytes can be a connection of this protocol.
 #[must_use]
 pub fn is_open_start(bytes: &[u8; OPEN_START]) -> bool {

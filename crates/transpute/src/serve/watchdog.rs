@@ -3,12 +3,9 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use transpute_session::SessionError;
+use transpute_session::{OPEN_FRAME_LEN, SessionError};
 
 use super::{Disconnection, Limits};
-
-/// Length of a peer's first frame, `Open`, in bytes, with its header.
-const OPENING_LEN: u64 = 97;
 
 /// Bytes of transfers, labels, tables and outputs that a connection with active runs must carry in
 /// each [`Limits::stall`]: 34 B/s by default, less than any useful link.
@@ -100,7 +97,7 @@ impl Watchdog {
         let is_late = |(until, _): &(Instant, Disconnection)| now >= *until;
         // Only the number of bytes is checked here, because the computing thread, which validates
         // the content, may be busy.
-        let is_open = activity.received >= OPENING_LEN;
+        let is_open = activity.received >= OPEN_FRAME_LEN as u64;
         let is_silent = !is_open && now - self.begun >= self.opening;
         if self.waited >= self.stall || is_silent || self.closing.as_ref().is_some_and(is_late) {
             Verdict::Stalled
@@ -180,8 +177,11 @@ mod tests {
         assert_eq!(watchdog.check(activity(0)), Verdict::Ok);
         advance(Duration::from_secs(1)).await;
         assert_eq!(watchdog.check(activity(0)), Verdict::Stalled);
-        assert_eq!(watchdog.check(activity(OPENING_LEN)), Verdict::Ok);
+        assert_eq!(watchdog.check(activity(OPEN_FRAME_LEN as u64)), Verdict::Ok);
         advance(Duration::from_secs(50)).await;
-        assert_eq!(watchdog.check(activity(OPENING_LEN)), Verdict::Idle);
+        assert_eq!(
+            watchdog.check(activity(OPEN_FRAME_LEN as u64)),
+            Verdict::Idle
+        );
     }
 }
