@@ -20,8 +20,11 @@ use crate::{
 };
 
 /// Minimum measured rate at which the processors are taken for the limit, and not a path. Measured
-/// with packet trains over loopback: 5 to 15 Gbit/s.
+/// with packet trains over loopback: 5 to 15 Gbit/s on an idle host.
 const SLOWEST_LOCAL: Bandwidth = Bandwidth::from_megabits_per_second(2000.0);
+
+/// The same if both addresses are those of one host. A lower rate is that of an emulated path.
+const SLOWEST_ONE_HOST: Bandwidth = Bandwidth::from_megabits_per_second(200.0);
 
 /// Standard deviation of the logarithm of measured over predicted time.
 pub(crate) const SIGMA: f64 = 0.2;
@@ -31,9 +34,13 @@ impl PathEstimate {
     /// no path limits the rate.
     #[must_use]
     pub fn is_local(&self) -> bool {
+        let slowest = match self.is_one_host {
+            true => SLOWEST_ONE_HOST,
+            false => SLOWEST_LOCAL,
+        };
         let is_unlimited = |direction: &DirectionEstimate| match direction.known.rate {
             Some(rate) if self.source == Source::Measured => {
-                rate >= SLOWEST_LOCAL || direction.is_lower_bound
+                rate >= slowest || direction.is_lower_bound
             }
             rate => rate.is_none(),
         };
@@ -85,21 +92,27 @@ mod tests {
 
     #[test]
     fn a_limited_rate_is_that_of_a_path() {
+        // For each path: whether it is local between addresses of two hosts and of one host.
         for (micros, source, mbit, expected) in [
-            (20.0, Source::Measured, Some(9000.0), true),
-            (20.0, Source::Measured, Some(1000.0), false),
-            (20.0, Source::Measured, None, true),
-            (20.0, Source::Given, None, true),
-            (20.0, Source::Given, Some(9000.0), false),
-            (20.0, Source::Emulated, Some(9000.0), false),
-            (300.0, Source::Measured, None, false),
+            (20.0, Source::Measured, Some(9000.0), [true, true]),
+            (20.0, Source::Measured, Some(1000.0), [false, true]),
+            (20.0, Source::Measured, Some(100.0), [false, false]),
+            (20.0, Source::Measured, None, [true, true]),
+            (20.0, Source::Given, None, [true, true]),
+            (20.0, Source::Given, Some(9000.0), [false, false]),
+            (20.0, Source::Emulated, Some(9000.0), [false, false]),
+            (300.0, Source::Measured, None, [false, false]),
         ] {
             let mut path = path(micros, source);
             if let Some(mbit) = mbit {
                 let rate = Bandwidth::from_megabits_per_second(mbit);
                 path.up = KnownDirection::of_rate(rate).into();
             }
-            assert_eq!(path.is_local(), expected, "{micros} µs, {source:?}");
+            let is_local = [false, true].map(|is_one_host| {
+                path.is_one_host = is_one_host;
+                path.is_local()
+            });
+            assert_eq!(is_local, expected, "{micros} µs, {source:?}, {mbit:?}");
         }
     }
 

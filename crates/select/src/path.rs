@@ -43,6 +43,9 @@ pub struct PathEstimate {
     pub udp: UdpStatus,
     /// The largest IP packet that passes, in bytes.
     pub mtu: Option<u32>,
+    /// Whether the peer's address is one of this host. The peer can still be elsewhere: the address
+    /// may be that of a forwarder.
+    pub is_one_host: bool,
     /// Limits and settings of the kernel's TCP.
     pub kernel: Kernel,
     /// The origin of the estimate.

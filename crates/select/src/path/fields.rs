@@ -24,6 +24,8 @@ pub(super) struct Fields {
     udp: UdpStatus,
     mtu: Option<u32>,
     #[serde(default)]
+    is_one_host: bool,
+    #[serde(default)]
     kernel: Kernel,
     #[serde(default)]
     source: Source,
@@ -83,6 +85,7 @@ impl Fields {
             down: self.down.into(),
             udp: self.udp,
             mtu: self.mtu,
+            is_one_host: self.is_one_host,
             kernel: self.kernel,
             source: self.source,
         }
@@ -120,6 +123,7 @@ impl From<PathEstimate> for Fields {
             down: path.down.into(),
             udp: path.udp,
             mtu: path.mtu,
+            is_one_host: path.is_one_host,
             kernel: path.kernel,
             source: path.source,
         }

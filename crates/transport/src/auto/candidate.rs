@@ -103,8 +103,9 @@ pub(crate) struct Updates {
 
 /// A report on the progress of one connection.
 pub(super) enum Update {
-    /// The listener's machine has answered after this round-trip time.
-    Answered(Duration),
+    /// The listener's machine has answered after this round-trip time. `is_one_host`: its address is
+    /// one of this host.
+    Answered { rtt: Duration, is_one_host: bool },
     /// The connection is established.
     Up(Up),
     /// The set-up has measured the path, and will report nothing more.
@@ -135,9 +136,10 @@ pub(super) struct Up {
 }
 
 impl Updates {
-    /// Reports that the listener's machine has answered after this round-trip time.
-    pub(crate) fn answered(&self, rtt: Duration) {
-        self.send(Update::Answered(rtt));
+    /// Reports that the listener's machine has answered after this round-trip time, and whether its
+    /// address is one of this host.
+    pub(crate) fn answered(&self, rtt: Duration, is_one_host: bool) {
+        self.send(Update::Answered { rtt, is_one_host });
     }
 
     /// Reports that the connection is established. Without `is_complete`, the caller must call

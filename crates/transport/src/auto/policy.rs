@@ -40,6 +40,8 @@ pub struct RaceProgress {
     /// Duration of the TCP handshake, which takes one round trip. `None` until the listener's
     /// machine has answered.
     pub tcp_rtt: Option<Duration>,
+    /// Whether a TCP connection was established to an address of this host.
+    pub is_one_host: bool,
     /// The listener's offer. `None` until a connection is established.
     pub offer: Option<Offer>,
     /// The connections of the race, in the order of preference that applies if the policy does not

@@ -93,7 +93,8 @@ impl TcpConnection {
         // Prefer the kernel's round-trip time. Unlike the time to connect, it does not include the
         // wait after a lost SYN.
         let measured = socket.probe().sample().least_rtt();
-        updates.answered(measured.unwrap_or_else(|| began.elapsed()));
+        let rtt = measured.unwrap_or_else(|| began.elapsed());
+        updates.answered(rtt, socket.is_to_this_host());
         // With the round-trip time, the race can delay the UDP attempts to a near listener. So it
         // is reported before the TLS set-up below, which takes processor time.
         let connector = Connector::new(&to.security, &to.transports, NAME)?;

@@ -5,7 +5,7 @@
 
 use std::{
     io,
-    net::Shutdown,
+    net::{Shutdown, SocketAddr},
     pin::Pin,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, Weak,
@@ -101,6 +101,13 @@ impl Socket {
             connection: Arc::downgrade(&self.0),
             last_sample: Arc::clone(&self.0.last_sample),
         })
+    }
+
+    /// Returns whether the peer's address is one of this host.
+    pub(crate) fn is_to_this_host(&self) -> bool {
+        let address = |end: io::Result<SocketAddr>| Some(end.ok()?.ip().to_canonical());
+        let (ours, peer) = (self.0.stream.local_addr(), self.0.stream.peer_addr());
+        address(peer).is_some_and(|peer| peer.is_loopback() || address(ours) == Some(peer))
     }
 
     /// Changes the congestion control of the open connection.

@@ -88,6 +88,7 @@ pub(super) fn path(progress: &RaceProgress, kernel: &Kernel) -> Option<PathEstim
         down: direction(ups().find_map(|it| it.received_train)),
         udp: udp(progress),
         mtu: largest.map(|bytes| u32::from(bytes) + UDP_HEADERS),
+        is_one_host: progress.is_one_host,
         kernel: kernel.clone(),
         source: Source::Measured,
     })

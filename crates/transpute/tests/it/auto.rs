@@ -101,6 +101,7 @@ async fn every_transport_can_be_chosen_and_every_candidate_is_judged() {
         assert!(selection.failed.is_empty() && selection.path.validate().is_ok());
         assert!(selection.decided_after_s > 0.0 && !selection.path.rtt.is_zero());
         assert_eq!(selection.path.source, Source::Measured);
+        assert!(selection.path.is_one_host);
     }
 }
 

@@ -156,8 +156,9 @@ impl Race {
             (Update::Measured(path), Stage::Up(report)) => {
                 (report.path, report.is_complete) = (path, true);
             }
-            (Update::Answered(rtt), Stage::Pending) => {
+            (Update::Answered { rtt, is_one_host }, Stage::Pending) => {
                 self.progress.tcp_rtt = Some(rtt);
+                self.progress.is_one_host = is_one_host;
                 self.hold_udp(rtt);
             }
             (Update::Up(up), Stage::Pending) => {
