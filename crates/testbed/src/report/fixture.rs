@@ -86,8 +86,11 @@ pub fn record(circuit: &str, scenario: &str, runtime_ms: f64) -> RunRecord {
 
 /// Returns a record of a run with half-gates over TCP between the hosts `a` and `b`. The run time is
 /// given in milliseconds.
-#[cfg(test)]
-pub(crate) fn hosts_record(circuit: &str, runtime_ms: f64) -> HostsRecord {
+///
+/// # Panics
+/// Never, because the record that it is made from has measurements.
+#[must_use]
+pub fn hosts_record(circuit: &str, runtime_ms: f64) -> HostsRecord {
     let emulated = record(circuit, "lan", runtime_ms);
     let Some(measured) = emulated.measured else {
         panic!("the record of the fixture has measurements");
