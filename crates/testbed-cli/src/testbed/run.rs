@@ -51,8 +51,8 @@ pub(crate) struct Args {
         value_delimiter = ','
     )]
     scenarios: Vec<String>,
-    /// Run between two hosts instead of over emulated paths: ssh destinations of the garbler and the
-    /// evaluator
+    /// Run between two hosts instead of over emulated paths: ssh destinations of the garbler and
+    /// the evaluator
     #[arg(
         long,
         value_name = "A,B",

@@ -223,8 +223,8 @@ fn a_matrix_that_ends_early_leaves_nothing_on_the_hosts() {
     let Some(hosts) = Hosts::start() else { return };
     for is_killed in [true, false] {
         let mut started = hosts.begin(&["--hosts", "a,b", "--repetitions", "9999"]);
-        // At this line, one run has ended, and the next one starts. Their number is that of the runs
-        // that have no result yet.
+        // At this line, one run has ended, and the next one starts. Their number is that of the
+        // runs that have no result yet.
         started.line("1/");
         if is_killed {
             started.kill();

@@ -84,8 +84,8 @@ pub fn record(circuit: &str, scenario: &str, runtime_ms: f64) -> RunRecord {
     }
 }
 
-/// Returns a record of a run with half-gates over TCP between the hosts `a` and `b`. The run time is
-/// given in milliseconds.
+/// Returns a record of a run with half-gates over TCP between the hosts `a` and `b`. The run time
+/// is given in milliseconds.
 ///
 /// # Panics
 /// Never, because the record that it is made from has measurements.
