@@ -54,6 +54,7 @@ const FIELDS: [(&str, &[&str]); 2] = [
         &[
             "crates/testbed/src/record.rs",
             "crates/testbed/src/programs/record.rs",
+            "crates/testbed/src/runner/hosts/record.rs",
             "crates/netem/src/model/counters.rs",
         ],
     ),

@@ -1,7 +1,7 @@
 //! Execution of a command, with its time, processor time and memory.
 
 use std::{
-    io::{self, Read},
+    io::{self, Read, Write as _},
     mem::MaybeUninit,
     os::unix::process::CommandExt as _,
     process::{Child, Command, ExitStatus, Stdio},
@@ -75,10 +75,15 @@ impl Finished {
     /// Returns the last line of standard error without the prefix `error: `.
     #[must_use]
     pub fn complaint(&self) -> &str {
-        let last = self.stderr.trim_end().lines().last();
-        let last = last.unwrap_or("it said nothing");
-        last.strip_prefix("error: ").unwrap_or(last)
+        complaint(&self.stderr)
     }
+}
+
+/// Returns the last line of a text without the prefix `error: `.
+fn complaint(stderr: &str) -> &str {
+    let last = stderr.trim_end().lines().last();
+    let last = last.unwrap_or("it said nothing");
+    last.strip_prefix("error: ").unwrap_or(last)
 }
 
 /// The resources of a process, counted by the kernel at its end.
@@ -169,19 +174,28 @@ impl Process {
     /// # Errors
     /// Returns [`MeasureError::Start`] if the command cannot be started.
     pub fn start(command: Command) -> Result<Self, MeasureError> {
-        Self::start_observed(command, None)
+        Self::start_observed(command, Stdio::null(), None)
     }
 
-    /// Starts a command like [`start`](Self::start). Another thread also passes the command's
-    /// standard error to `on_stderr`.
+    /// Starts a command like [`start`](Self::start), with this standard input.
+    pub(crate) fn start_with_input(
+        command: Command,
+        input: impl Into<Stdio>,
+    ) -> Result<Self, MeasureError> {
+        Self::start_observed(command, input.into(), None)
+    }
+
+    /// Starts a command with this standard input. Another thread also passes the command's standard
+    /// error to `on_stderr`.
     fn start_observed(
         mut command: Command,
+        input: Stdio,
         on_stderr: Option<StderrCallback>,
     ) -> Result<Self, MeasureError> {
         transpute_netem::lab::end_with_parent(&mut command);
         command
             .process_group(0)
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let start = Instant::now();
@@ -253,7 +267,7 @@ impl Process {
         let (starter, over) = channel::<Never>();
         let starting = move || {
             let prepared = before();
-            let process = Self::start_observed(command, on_stderr);
+            let process = Self::start_observed(command, Stdio::null(), on_stderr);
             // The receiver waits for this message, so sending cannot fail.
             let _ = tell.send(process.map(|process| (process, prepared)));
             // Nothing is sent on this channel. The call returns when the sender is dropped.
@@ -292,12 +306,45 @@ impl Process {
                 return Ok(rest);
             }
             if self.open == 0 {
-                let last = text.trim_end().lines().last().unwrap_or("it said nothing");
-                let last = last.strip_prefix("error: ").unwrap_or(last);
-                return Err(MeasureError::EndedEarly(last.to_owned()));
+                return Err(MeasureError::EndedEarly(complaint(&text).to_owned()));
             }
             self.take_output(patience)?;
         }
+    }
+
+    /// Waits for the next line of standard output. Returns it without its end and removes it from
+    /// the output.
+    ///
+    /// # Errors
+    /// Returns the errors of [`wait_for_line`](Self::wait_for_line).
+    pub(crate) fn next_line(&mut self, patience: Deadline<'_>) -> Result<String, MeasureError> {
+        loop {
+            if let Some(end) = self.stdout.iter().position(|&byte| byte == b'\n') {
+                let line: Vec<u8> = self.stdout.drain(..=end).collect();
+                return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
+            }
+            if self.open == 0 {
+                let text = String::from_utf8_lossy(&self.stderr);
+                return Err(MeasureError::EndedEarly(complaint(&text).to_owned()));
+            }
+            self.take_output(patience)?;
+        }
+    }
+
+    /// Writes to the standard input of a process that was started with a pipe.
+    ///
+    /// # Errors
+    /// Returns the error of the system, or [`io::ErrorKind::BrokenPipe`] if the input is closed.
+    pub(crate) fn write_input(&mut self, text: &str) -> io::Result<()> {
+        match &mut self.child.stdin {
+            Some(input) => input.write_all(text.as_bytes()),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// Closes the standard input, if it is a pipe.
+    pub(crate) fn close_input(&mut self) {
+        self.child.stdin = None;
     }
 
     /// Waits for the end of the process. Kills the process if it exceeds its time limit, is
@@ -306,6 +353,11 @@ impl Process {
     /// # Errors
     /// Returns [`MeasureError::TooLong`], [`MeasureError::Cancelled`], [`MeasureError::Wait`].
     pub fn finish(mut self, patience: Deadline<'_>) -> Result<Finished, MeasureError> {
+        self.wait(patience)
+    }
+
+    /// Waits for the end of the process. After an error, the process is still running.
+    pub(crate) fn wait(&mut self, patience: Deadline<'_>) -> Result<Finished, MeasureError> {
         while self.open > 0 {
             self.take_output(patience)?;
         }

@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use thiserror::Error;
 use transpute_netem::{lab::Timeline, model::PathCounters, scenario::Scenario};
 use transpute_units::Bandwidth;
@@ -62,7 +65,8 @@ pub struct Environment {
     pub testbed: String,
     /// Output of `transpute --version`.
     pub transpute: String,
-    /// The name and kind of the path emulator.
+    /// The name and kind of the path emulator. Empty for a real host.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub emulator: String,
     /// Operating system and release of the kernel.
     pub kernel: String,
@@ -320,6 +324,10 @@ pub(crate) trait Record: DeserializeOwned + Serialize {
     /// The supported version of the format.
     const FORMAT: u32;
 
+    /// True if records of this kind have the field `hosts`, which describes a path between two real
+    /// hosts.
+    const HAS_HOSTS: bool = false;
+
     /// Returns the version of this record.
     fn format(&self) -> u32;
 }
@@ -332,8 +340,10 @@ impl Record for RunRecord {
     }
 }
 
-/// Reads the records of a file, in order. Ignores an incomplete last line, which a runner leaves if
-/// it is killed while it writes.
+/// Reads the records of runs over emulated paths from a file, in order. Ignores an incomplete last
+/// line, which a runner leaves if it is killed while it writes. Also ignores records of runs
+/// between two real hosts, which [`read_hosts_records`](crate::runner::hosts::read_hosts_records)
+/// returns.
 ///
 /// # Errors
 /// Returns [`RecordError`] if the file cannot be read or a line is invalid.
@@ -341,7 +351,13 @@ pub fn read_run_records(path: &Path) -> Result<Vec<RunRecord>, RecordError> {
     read_records(path)
 }
 
-/// Reads the records of a file, in order, without an incomplete last line.
+/// The field by which the kinds of records in a file of results differ.
+#[derive(Deserialize)]
+struct Kind {
+    hosts: Option<IgnoredAny>,
+}
+
+/// Reads the records of one kind from a file, in order, without an incomplete last line.
 pub(crate) fn read_records<R: Record>(path: &Path) -> Result<Vec<R>, RecordError> {
     let cannot = |source| RecordError::Read {
         path: path.to_owned(),
@@ -365,11 +381,16 @@ pub(crate) fn read_records<R: Record>(path: &Path) -> Result<Vec<R>, RecordError
         if text.trim_ascii().is_empty() {
             continue;
         }
-        let record: R = serde_json::from_slice(&text).map_err(|source| RecordError::Line {
+        let invalid = |source| RecordError::Line {
             path: path.to_owned(),
             line,
             source,
-        })?;
+        };
+        let kind: Kind = serde_json::from_slice(&text).map_err(invalid)?;
+        if kind.hosts.is_some() != R::HAS_HOSTS {
+            continue;
+        }
+        let record: R = serde_json::from_slice(&text).map_err(invalid)?;
         if record.format() != R::FORMAT {
             return Err(RecordError::Format {
                 path: path.to_owned(),

@@ -123,7 +123,7 @@ pub(super) fn scenario_failure(error: ScenarioError) -> Failure {
     Failure::new(FailureKind::Usage, error.to_string()).because(error)
 }
 
-fn run_failure(error: RunError) -> Failure {
+pub(super) fn run_failure(error: RunError) -> Failure {
     let kind = match &error {
         RunError::Empty(_) | RunError::Circuit { .. } => FailureKind::Usage,
         RunError::Results { .. } | RunError::Locked { .. } | RunError::Records(_) => {

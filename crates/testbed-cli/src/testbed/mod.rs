@@ -1,9 +1,10 @@
-//! `transpute testbed`: runs two parties on this machine over an emulated path.
+//! `transpute testbed`: runs two parties on this machine over an emulated path, or on two hosts.
 
 mod common;
 mod exec;
 mod fit;
 mod link;
+mod party;
 mod programs;
 mod progress;
 mod report;
@@ -42,6 +43,9 @@ enum Command {
     Serve(serve::Args),
     /// Measure how an emulated path performs on this machine
     Link(link::Args),
+    /// Run one party of a run between two hosts, or describe this host
+    #[command(hide = true)]
+    Party(party::Args),
 }
 
 /// The testbed, as the type parameter of [`transpute_cli::main`]. The program `transpute` does not
@@ -62,6 +66,7 @@ impl Testbed for Included {
             Command::Selection(args) => selection::selection(args),
             Command::Serve(args) => serve::serve(args),
             Command::Link(args) => link::link(args),
+            Command::Party(args) => party::party(&args),
         }
     }
 

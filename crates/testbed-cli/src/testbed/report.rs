@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use transpute_cli::{Failure, FailureKind, output};
 use transpute_testbed::{
-    record::read_run_records,
+    record::{RecordError, read_run_records},
     report::{self, ReportError},
+    runner::hosts::read_hosts_records,
 };
 
 #[derive(clap::Args)]
@@ -24,15 +25,18 @@ pub(crate) struct Args {
 
 pub(crate) fn report(args: &Args) -> Result<(), Failure> {
     let mut records = Vec::new();
+    let mut hosts = Vec::new();
     for path in &args.results {
-        let read = read_run_records(path)
-            .map_err(|error| Failure::new(FailureKind::File, error.to_string()).because(error))?;
-        records.extend(read);
+        let invalid =
+            |error: RecordError| Failure::new(FailureKind::File, error.to_string()).because(error);
+        records.extend(read_run_records(path).map_err(invalid)?);
+        hosts.extend(read_hosts_records(path).map_err(invalid)?);
     }
-    if records.is_empty() {
+    if records.is_empty() && hosts.is_empty() {
         return Err(failure(ReportError::Empty));
     }
-    let tables = report::tables(&records);
+    let mut tables = report::tables(&records);
+    tables.extend(report::hosts_tables(&hosts));
     output::print(|out| {
         for (_, table) in &tables {
             if args.markdown {
@@ -44,7 +48,7 @@ pub(crate) fn report(args: &Args) -> Result<(), Failure> {
         Ok(())
     })?;
     if let Some(folder) = &args.out {
-        let files = report::write(&records, folder).map_err(failure)?;
+        let files = report::write(&records, &hosts, folder).map_err(failure)?;
         output::note(format!(
             "{} files written to {}",
             files.len(),

@@ -1,5 +1,7 @@
 //! `transpute testbed run`: runs a matrix of circuits, transports and conditions.
 
+mod hosts;
+
 use std::{ops::ControlFlow, path::PathBuf, str::FromStr, time::Duration};
 
 use serde::Serialize;
@@ -9,8 +11,8 @@ use transpute::{
 };
 use transpute_cli::{Failure, FailureKind, output};
 use transpute_testbed::{
-    record::read_run_records,
-    report,
+    record::{RecordError, read_run_records},
+    report::{self, Table},
     runner::{self, Matrix, MatrixOptions, MatrixSummary, Sweep, Timelines},
 };
 
@@ -33,8 +35,12 @@ must be given as a file (see `transpute circuit generate`).
 
 Party A is the garbler and listens; party B is the evaluator and connects.
 
+With --hosts, the parties run on two machines that `ssh` reaches without a password. Each gets a copy of \
+this program in a temporary directory. B must reach TCP and UDP port 7700 of A.
+
 Example:
-  transpute testbed run --scenario lan,eu-us --circuits aes128,sha256 --transports tcp,quic,auto --repetitions 5")]
+  transpute testbed run --scenario lan,eu-us --circuits aes128,sha256 --transports tcp,quic,auto --repetitions 5
+  transpute testbed run --hosts alice@a.example,bob@b.example --circuits aes128 --transports tcp,rudp")]
 pub(crate) struct Args {
     /// Network conditions: presets (see `transpute testbed scenarios`) or files
     #[arg(
@@ -45,6 +51,19 @@ pub(crate) struct Args {
         value_delimiter = ','
     )]
     scenarios: Vec<String>,
+    /// Run between two hosts instead of over emulated paths: ssh destinations of the garbler and
+    /// the evaluator
+    #[arg(
+        long,
+        value_name = "A,B",
+        value_delimiter = ',',
+        conflicts_with_all = ["scenarios", "rtt", "loss", "rate", "block_udp", "congestion_control", "socket_buffer"],
+    )]
+    hosts: Vec<String>,
+    /// Address at which host B reaches host A [default: A's host name in the configuration of ssh,
+    /// port 7700]
+    #[arg(long, value_name = "HOST[:PORT]", requires = "hosts")]
+    address: Option<String>,
     /// Circuits: names or files, as for `transpute run`
     #[arg(
         long,
@@ -126,6 +145,9 @@ struct RunSummary {
 }
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    if !args.hosts.is_empty() {
+        return hosts::run(&args);
+    }
     let matrix = matrix(&args)?;
     let timeout = Duration::from_secs(args.timeout);
     let mut options = MatrixOptions::new(own_program()?, args.results.clone(), timeout);
@@ -140,6 +162,19 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             ControlFlow::Continue(())
         })
     })?;
+    print_summary(&args, summary, || {
+        let records = read_run_records(&args.results)?;
+        Ok(report::summary(&runner::records_of(&matrix, records)))
+    })
+}
+
+/// Prints the summary of a matrix, with the table that `table` makes. Returns an error if runs
+/// failed.
+fn print_summary(
+    args: &Args,
+    summary: MatrixSummary,
+    table: impl FnOnce() -> Result<Table, RecordError>,
+) -> Result<(), Failure> {
     let MatrixSummary {
         measured,
         failed,
@@ -154,9 +189,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             skipped,
         })?;
     } else if !args.quiet {
-        let records = read_run_records(&args.results)
+        let table = table()
             .map_err(|error| Failure::new(FailureKind::File, error.to_string()).because(error))?;
-        let table = report::summary(&runner::records_of(&matrix, records));
         output::print(|out| writeln!(out, "{}\n{}", table.title(), table.terminal()))?;
         output::note(format!(
             "{measured} measured, {failed} failed, {skipped} already in the results: {}",

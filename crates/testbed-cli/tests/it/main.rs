@@ -1,6 +1,7 @@
 //! Tests of the program as users run it: separate processes, real sockets and real files.
 #![cfg(target_os = "linux")]
 
+mod hosts;
 mod model;
 #[path = "../../../cli/tests/shared/process.rs"]
 mod process;

@@ -2,7 +2,10 @@
 
 use transpute_netem::{model::PathCounters, scenario::Scenario};
 
-use crate::record::{Environment, Measured, PartyRecord, PathLimit, RECORD_FORMAT, RunRecord};
+use crate::{
+    record::{Environment, Measured, PartyRecord, PathLimit, RECORD_FORMAT, RunRecord},
+    runner::hosts::{HostRecord, HostsMeasured, HostsPath, HostsRecord},
+};
 
 /// Returns a record of a run with half-gates over TCP. `scenario` is the name of a preset. The run
 /// time is given in milliseconds.
@@ -78,5 +81,54 @@ pub fn record(circuit: &str, scenario: &str, runtime_ms: f64) -> RunRecord {
             limit: PathLimit::of(&scenario, 1.0, 1_000_000, 1000, runtime_ms),
         }),
         scenario,
+    }
+}
+
+/// Returns a record of a run with half-gates over TCP between the hosts `a` and `b`. The run time
+/// is given in milliseconds.
+///
+/// # Panics
+/// Never, because the record that it is made from has measurements.
+#[must_use]
+pub fn hosts_record(circuit: &str, runtime_ms: f64) -> HostsRecord {
+    let emulated = record(circuit, "lan", runtime_ms);
+    let Some(measured) = emulated.measured else {
+        panic!("the record of the fixture has measurements");
+    };
+    let host = |destination: &str| HostRecord {
+        destination: destination.to_owned(),
+        clock_offset_ms: 1.5,
+        clock_uncertainty_ms: 0.25,
+        environment: emulated.environment.clone(),
+    };
+    HostsRecord {
+        format: RECORD_FORMAT,
+        hosts: HostsPath {
+            garbler: host("a"),
+            evaluator: host("b"),
+            address: "a:7700".to_owned(),
+            rtt_ms: 12.0,
+        },
+        circuit: emulated.circuit,
+        scheme: emulated.scheme,
+        transport: emulated.transport,
+        batch: emulated.batch,
+        encrypted: emulated.encrypted,
+        repetition: 0,
+        started_unix_ms: 0,
+        error: None,
+        measured: Some(HostsMeasured {
+            runtime_ms,
+            total_ms: runtime_ms + 30.0,
+            garbler: measured.garbler,
+            evaluator: measured.evaluator,
+            and_gates: 6400,
+            round_trips: 1.0,
+            chosen: None,
+            selection: None,
+            payload_up_bytes: measured.payload_up_bytes,
+            payload_down_bytes: measured.payload_down_bytes,
+            achieved_mbit: measured.achieved_mbit,
+        }),
     }
 }

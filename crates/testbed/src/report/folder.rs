@@ -8,9 +8,9 @@ use std::{
 
 use super::{
     chart::{PngError, png},
-    figures, tables,
+    figures, hosts_tables, tables,
 };
-use crate::record::RunRecord;
+use crate::{record::RunRecord, runner::hosts::HostsRecord};
 
 /// The reason why a report cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -39,13 +39,18 @@ pub enum ReportError {
 
 /// Writes a report into a folder: all tables (CSV) and charts (SVG and PNG) for which the records
 /// have data, and `report.md`, which contains all of them. Creates the folder. Overwrites files of
-/// an older report. Returns the paths of the written files.
+/// an older report. Returns the paths of the written files. Records of runs between two real hosts
+/// have tables only.
 ///
 /// # Errors
 /// Returns an error if there are no records, a file cannot be written, or this machine has no font
 /// for PNG.
-pub fn write(records: &[RunRecord], folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    if records.is_empty() {
+pub fn write(
+    records: &[RunRecord],
+    hosts: &[HostsRecord],
+    folder: &Path,
+) -> Result<Vec<PathBuf>, ReportError> {
+    if records.is_empty() && hosts.is_empty() {
         return Err(ReportError::Empty);
     }
     fs::create_dir_all(folder).map_err(|source| ReportError::Write {
@@ -60,7 +65,7 @@ pub fn write(records: &[RunRecord], folder: &Path) -> Result<Vec<PathBuf>, Repor
         "# Results of the testbed\n\nWritten by `transpute testbed report`; how to read \
                     it is in docs/testbed.md.\n"
             .to_owned();
-    for (name, table) in tables(records) {
+    for (name, table) in tables(records).into_iter().chain(hosts_tables(hosts)) {
         files.write(&format!("{name}.csv"), table.csv().as_bytes())?;
         let _ = write!(text, "\n## {}\n\n{}", table.title(), table.markdown());
     }
@@ -108,7 +113,7 @@ mod tests {
             record("aes128", "eu-us", 120.0),
             record("aes128", "eu-aus", 310.0),
         ];
-        let files = match write(&records, &folder) {
+        let files = match write(&records, &[], &folder) {
             Err(ReportError::Png {
                 source: PngError::NoFont,
                 ..
@@ -143,10 +148,13 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_named() {
         let place = tempfile::tempdir().unwrap();
-        assert!(matches!(write(&[], place.path()), Err(ReportError::Empty)));
+        assert!(matches!(
+            write(&[], &[], place.path()),
+            Err(ReportError::Empty)
+        ));
         let file = place.path().join("file");
         fs::write(&file, "").unwrap();
-        let error = write(&[record("aes128", "eu-us", 1.0)], &file).unwrap_err();
+        let error = write(&[record("aes128", "eu-us", 1.0)], &[], &file).unwrap_err();
         assert!(
             error.to_string().ends_with("file: cannot write the report"),
             "{error}"

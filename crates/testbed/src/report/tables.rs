@@ -365,7 +365,7 @@ pub(super) fn cpu(party: &PartyRecord) -> f64 {
     party.user_s + party.system_s
 }
 
-fn text(value: Option<f64>) -> String {
+pub(super) fn text(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), number)
 }
 

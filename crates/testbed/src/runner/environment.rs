@@ -37,7 +37,10 @@ impl Environments {
     /// Describes this machine and this `transpute`.
     pub(crate) fn new(binary: &Path, cancel: &AtomicBool) -> Result<Self, RunError> {
         Ok(Self {
-            outside: describe(binary, cancel)?,
+            outside: Environment {
+                emulator: EMULATOR.to_owned(),
+                ..describe(binary, cancel)?
+            },
             inside: HashMap::new(),
         })
     }
@@ -59,14 +62,13 @@ impl Environments {
     }
 }
 
-/// Describes this machine and this `transpute`.
-fn describe(binary: &Path, cancel: &AtomicBool) -> Result<Environment, RunError> {
+/// Describes this machine and this `transpute`, without the TCP settings.
+pub(super) fn describe(binary: &Path, cancel: &AtomicBool) -> Result<Environment, RunError> {
     let mut version = Command::new(binary);
     version.arg("--version");
     Ok(Environment {
         testbed: env!("CARGO_PKG_VERSION").to_owned(),
         transpute: printed(version, cancel)?,
-        emulator: EMULATOR.to_owned(),
         kernel: format!(
             "{} {}",
             line("/proc/sys/kernel/ostype"),
@@ -118,7 +120,7 @@ fn congestion_control(lab: &Lab) -> io::Result<String> {
 }
 
 /// Runs a command and returns its standard output.
-fn printed(command: Command, cancel: &AtomicBool) -> Result<String, RunError> {
+pub(super) fn printed(command: Command, cancel: &AtomicBool) -> Result<String, RunError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let finished = Process::start(command)
         .and_then(|process| process.finish(Deadline::new(LIMIT, cancel)))
@@ -138,7 +140,7 @@ fn printed(command: Command, cancel: &AtomicBool) -> Result<String, RunError> {
 }
 
 /// Returns the content of a file of one line, or an empty text if it cannot be read.
-fn line(path: &str) -> String {
+pub(super) fn line(path: &str) -> String {
     fs::read_to_string(path)
         .unwrap_or_default()
         .trim()

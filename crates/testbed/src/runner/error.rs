@@ -5,6 +5,7 @@ use std::{io, path::PathBuf};
 use thiserror::Error;
 use transpute_netem::lab::LabError;
 
+use super::hosts::HostError;
 use crate::{measure::MeasureError, record::RecordError};
 
 /// The reason why a matrix cannot be run or continued.
@@ -56,6 +57,9 @@ pub enum RunError {
     /// The path cannot be emulated.
     #[error(transparent)]
     Lab(#[from] LabError),
+    /// A host of a matrix between two real hosts cannot be used.
+    #[error(transparent)]
+    Host(#[from] HostError),
     /// The caller cancelled the run.
     #[error("interrupted")]
     Cancelled,

@@ -7,6 +7,7 @@
 pub(crate) mod environment;
 mod error;
 mod estimate;
+pub mod hosts;
 mod inputs;
 mod matrix;
 mod options;

@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{inputs::OutputValue, matrix::Cell};
+use super::inputs::OutputValue;
 use crate::{
     measure::Usage,
     record::{PartyRecord, SelectionRecord},
@@ -23,10 +23,19 @@ pub(super) struct Keys<'a> {
     pub(super) peer: &'a str,
 }
 
+/// The computation of a run and its transport, as arguments of `transpute run`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Computation<'a> {
+    pub(super) circuit: &'a str,
+    pub(super) scheme: &'a str,
+    pub(super) transport: &'a str,
+    pub(super) batch: u64,
+}
+
 /// Adds the arguments of a party to a `transpute` command.
 pub(super) fn arguments(
     command: &mut Command,
-    cell: &Cell,
+    computation: Computation<'_>,
     role: &str,
     address: (&str, &str),
     inputs: &[String],
@@ -35,9 +44,10 @@ pub(super) fn arguments(
 ) {
     command
         .args(["run", "--json", "--role", role, address.0, address.1])
-        .args(["--circuit", &cell.circuit, "--scheme", &cell.scheme])
-        .args(["--transport", &cell.transport])
-        .args(["--batch", &cell.batch.to_string()])
+        .args(["--circuit", computation.circuit])
+        .args(["--scheme", computation.scheme])
+        .args(["--transport", computation.transport])
+        .args(["--batch", &computation.batch.to_string()])
         .args(["--patience", &patience.as_secs().to_string()]);
     for input in inputs {
         command.args(["--input", input]);

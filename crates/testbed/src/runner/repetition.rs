@@ -21,7 +21,7 @@ use super::{
     inputs::{CircuitInputs, InputMaker},
     matrix::Cell,
     options::{MatrixOptions, Timelines},
-    party::{self, Keys, Report},
+    party::{self, Computation, Keys, Report},
 };
 use crate::{
     flow::Flows,
@@ -34,7 +34,7 @@ use crate::{
 const KEY_LIMIT: Duration = Duration::from_secs(20);
 
 /// Time that a party has to end after the other party has failed.
-const GRACE: Duration = Duration::from_secs(2);
+pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// The key files of both parties, and their fingerprints.
 pub(crate) struct Identities {
@@ -78,7 +78,7 @@ pub(super) struct MatrixRunner<'a> {
 }
 
 /// The reason why a run has no measurements.
-enum Stop {
+pub(super) enum Stop {
     Run(String),
     /// The run was cut off. The values are the milliseconds since the parties' first packet, if
     /// there was one, and the message.
@@ -169,7 +169,21 @@ impl MatrixRunner<'_> {
                 peer: &peer.1,
             });
             let seconds = self.options.timeout;
-            party::arguments(&mut command, cell, role, address, inputs, keys, seconds);
+            let computation = Computation {
+                circuit: &cell.circuit,
+                scheme: &cell.scheme,
+                transport: &cell.transport,
+                batch: cell.batch,
+            };
+            party::arguments(
+                &mut command,
+                computation,
+                role,
+                address,
+                inputs,
+                keys,
+                seconds,
+            );
             let Some(shown) = &shown else {
                 return Process::start_counted(command).map_err(|error| failed(role, error));
             };
@@ -226,10 +240,7 @@ impl MatrixRunner<'_> {
             timeline: None,
             chosen: report.chosen(),
             selection: report.selection(),
-            achieved_mbit: Bandwidth::from_bytes_per_second(
-                payload_up_bytes as f64 / (runtime_ms.max(1e-3) / 1e3),
-            )
-            .megabits_per_second(),
+            achieved_mbit: achieved_mbit(payload_up_bytes, runtime_ms),
             limit: PathLimit::of(
                 &cell.scenario,
                 report.round_trips,
@@ -243,7 +254,13 @@ impl MatrixRunner<'_> {
     }
 }
 
-fn failed(who: &str, error: MeasureError) -> Stop {
+/// Returns the payload per run time, in Mbit/s.
+pub(super) fn achieved_mbit(payload_bytes: u64, runtime_ms: f64) -> f64 {
+    let seconds = runtime_ms.max(1e-3) / 1e3;
+    Bandwidth::from_bytes_per_second(payload_bytes as f64 / seconds).megabits_per_second()
+}
+
+pub(super) fn failed(who: &str, error: MeasureError) -> Stop {
     match error {
         MeasureError::Cancelled => Stop::All(RunError::Cancelled),
         error => Stop::Run(with_causes(&format!("{who}: "), &error)),
@@ -251,7 +268,7 @@ fn failed(who: &str, error: MeasureError) -> Stop {
 }
 
 /// Formats an error with its sources on one line.
-fn with_causes(start: &str, error: &dyn std::error::Error) -> String {
+pub(super) fn with_causes(start: &str, error: &dyn std::error::Error) -> String {
     let mut line = format!("{start}{error}");
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -262,7 +279,10 @@ fn with_causes(start: &str, error: &dyn std::error::Error) -> String {
 }
 
 /// Returns the output and the report of a party, or the reason for its failure.
-fn report_of(who: &str, end: Result<Finished, MeasureError>) -> Result<(Finished, Report), Stop> {
+pub(super) fn report_of(
+    who: &str,
+    end: Result<Finished, MeasureError>,
+) -> Result<(Finished, Report), Stop> {
     let finished = end.map_err(|error| failed(who, error))?;
     if !finished.status.success() {
         let complaint = finished.complaint();
@@ -277,7 +297,7 @@ fn report_of(who: &str, end: Result<Finished, MeasureError>) -> Result<(Finished
     }
 }
 
-fn check_outputs(report: &Report, batch: u64, expected: &[String]) -> Result<(), Stop> {
+pub(super) fn check_outputs(report: &Report, batch: u64, expected: &[String]) -> Result<(), Stop> {
     let right = (report.evaluations.iter())
         .filter(|outputs| outputs.iter().map(|value| &value.hex).eq(expected))
         .count();
