@@ -263,6 +263,6 @@ fn hosts_exclude_emulated_paths() {
         .fails(2, "'--hosts <A,B>' cannot be used with '--scenario");
     run(&["--hosts", "a"]).fails(2, "--hosts: expected two ssh destinations");
     run(&["--hosts", "a,-oProxyCommand=id"]).fails(2, "--hosts: expected an ssh destination");
-    run(&["--hosts", "a,b", "--address", "a:x"]).fails(2, "expected an address");
+    run(&["--hosts", "a,b", "--address", "a:x"]).fails(2, "--address: expected an address");
     run(&["--address", "a"]).expect(2);
 }

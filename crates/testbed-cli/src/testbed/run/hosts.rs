@@ -21,7 +21,7 @@ use super::{
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let pair = HostPair::new(&args.hosts, args.address.as_deref())
-        .map_err(|error| Failure::usage(format!("--hosts: {error}")))?;
+        .map_err(|error| Failure::usage(error.to_string()))?;
     let matrix = Matrix {
         // The path is that between the hosts.
         scenarios: Vec::new(),

@@ -7,8 +7,10 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum HostError {
     /// The list of hosts or the address has an invalid form.
-    #[error("expected {expected}, got {got:?}")]
+    #[error("{flag}: expected {expected}, got {got:?}")]
     Invalid {
+        /// The flag of the command that has the text.
+        flag: &'static str,
         /// The valid form.
         expected: &'static str,
         /// The given text.

@@ -29,6 +29,7 @@ impl HostPair {
     pub fn new(destinations: &[String], address: Option<&str>) -> Result<Self, HostError> {
         let [garbler, evaluator] = destinations else {
             return Err(HostError::Invalid {
+                flag: "--hosts",
                 expected: "two ssh destinations, separated by a comma",
                 got: destinations.join(","),
             });
@@ -41,6 +42,7 @@ impl HostPair {
                 || !destination.chars().all(is_text)
             {
                 return Err(HostError::Invalid {
+                    flag: "--hosts",
                     expected: "an ssh destination, as in alice@a.example",
                     got: destination.clone(),
                 });
@@ -50,6 +52,7 @@ impl HostPair {
             None => (None, PARTY_PORT),
             Some(text) => {
                 let (host, port) = parse_address(text).ok_or_else(|| HostError::Invalid {
+                    flag: "--address",
                     expected: "an address, as in a.example, 192.0.2.1:7700 or [2001:db8::1]:7700",
                     got: text.to_owned(),
                 })?;
