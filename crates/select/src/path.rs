@@ -325,7 +325,7 @@ mod tests {
              \"up\":{\"rate\":{\"bits_per_second\":95000000.0,\"relative_error\":0.05,\"is_lower_bound\":true},\
              \"loss\":{\"lost\":2,\"sent\":128},\"queue_bytes\":null},\
              \"down\":{\"rate\":null,\"loss\":{\"lost\":0,\"sent\":128},\"queue_bytes\":null},\
-             \"udp\":\"passes\",\"mtu\":null,\
+             \"udp\":\"passes\",\"mtu\":null,\"is_one_host\":false,\
              \"kernel\":{\"send_ceiling\":null,\"receive_ceiling\":null,\"congestion_control\":null,\"available\":[]},\
              \"source\":\"given\"}"
         );

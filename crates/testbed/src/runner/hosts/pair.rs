@@ -134,7 +134,7 @@ mod tests {
         for hosts in [&["a"][..], &["a", "b", "c"]] {
             let error = pair(hosts, None).unwrap_err();
             assert!(
-                error.starts_with("expected two ssh destinations"),
+                error.starts_with("--hosts: expected two ssh destinations"),
                 "{error}"
             );
         }
@@ -142,7 +142,9 @@ mod tests {
             let error = pair(&["a", host], None).unwrap_err();
             assert_eq!(
                 error,
-                format!("expected an ssh destination, as in alice@a.example, got {host:?}")
+                format!(
+                    "--hosts: expected an ssh destination, as in alice@a.example, got {host:?}"
+                )
             );
         }
     }
