@@ -43,8 +43,8 @@ pub struct PathEstimate {
     pub udp: UdpStatus,
     /// The largest IP packet that passes, in bytes.
     pub mtu: Option<u32>,
-    /// Whether the peer's address is one of this host. The peer can still be elsewhere: the address
-    /// may be that of a forwarder.
+    /// Whether the peer's IP address belongs to this host. The peer itself may run on another host,
+    /// for example behind a local port forward of ssh.
     pub is_one_host: bool,
     /// Limits and settings of the kernel's TCP.
     pub kernel: Kernel,

@@ -38,8 +38,9 @@ const READ_BUFFER: usize = 256 << 10;
 /// refusal of 1 KiB for each of its open streams.
 const MAX_ANSWERS: usize = 8 << 20;
 
-/// Time for which the reader continues after a failed write. It may still receive the reason, for
-/// example that the peer rejects this side's identity.
+/// Time for which the reader continues after a failed write. If the peer closed the connection with
+/// a TLS alert, for example because it does not trust this side's key, only a read returns the
+/// alert.
 const REASON_TIME: Duration = Duration::from_millis(500);
 
 /// The state that all tasks of a link share.

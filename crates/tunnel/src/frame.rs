@@ -151,7 +151,8 @@ impl Decoder {
     /// empty or too short.
     ///
     /// # Errors
-    /// Returns an error if the peer does not speak the tunnel protocol, or if a frame is malformed.
+    /// Returns an error if the first bytes are not the hello of the tunnel protocol, or if a frame
+    /// is malformed.
     pub(crate) fn next<'a, 'b: 'a>(
         &'a mut self,
         input: &mut &'b [u8],

@@ -87,7 +87,8 @@ impl LinkSender {
         guard
     }
 
-    /// Appends bytes to the buffer of the locked writer, and flushes it unless another task waits.
+    /// Appends `bytes` to the send buffer. Then sends the buffer, unless another task waits for the
+    /// lock: that task appends its bytes, and sends all of them together.
     pub(crate) async fn write(&self, writer: &mut Option<Writer>, bytes: &[u8]) -> io::Result<()> {
         let writer = writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         if bytes.len() > BUFFER - writer.len {
