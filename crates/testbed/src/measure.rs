@@ -177,7 +177,7 @@ impl Process {
         Self::start_observed(command, Stdio::null(), None)
     }
 
-    /// Starts a command like [`start`](Self::start), with this standard input.
+    /// Starts a command like [`start`](Self::start), with `input` as its standard input.
     pub(crate) fn start_with_input(
         command: Command,
         input: impl Into<Stdio>,
@@ -185,8 +185,8 @@ impl Process {
         Self::start_observed(command, input.into(), None)
     }
 
-    /// Starts a command with this standard input. Another thread also passes the command's standard
-    /// error to `on_stderr`.
+    /// Starts a command with `input` as its standard input. If `on_stderr` is given, another thread
+    /// calls it with each piece of the command's standard error.
     fn start_observed(
         mut command: Command,
         input: Stdio,

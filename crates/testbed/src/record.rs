@@ -386,11 +386,13 @@ pub(crate) fn read_records<R: Record>(path: &Path) -> Result<Vec<R>, RecordError
             line,
             source,
         };
-        let kind: Kind = serde_json::from_slice(&text).map_err(invalid)?;
-        if kind.hosts.is_some() != R::HAS_HOSTS {
-            continue;
-        }
-        let record: R = serde_json::from_slice(&text).map_err(invalid)?;
+        let record: R = match serde_json::from_slice(&text) {
+            Ok(record) => record,
+            Err(error) => match serde_json::from_slice::<Kind>(&text) {
+                Ok(kind) if kind.hosts.is_some() != R::HAS_HOSTS => continue,
+                _ => return Err(invalid(error)),
+            },
+        };
         if record.format() != R::FORMAT {
             return Err(RecordError::Format {
                 path: path.to_owned(),

@@ -1,19 +1,19 @@
 //! Makes tables of runs between two real hosts.
 
-use super::{Samples, Table, number, tables::text};
+use super::{
+    Samples, Table, number,
+    tables::{text, with_rows},
+};
 use crate::runner::hosts::{HostsMeasured, HostsRecord};
 
 /// Makes all tables of runs between two real hosts for which the records have data.
 #[must_use]
 pub fn hosts_tables(records: &[HostsRecord]) -> Vec<(&'static str, Table)> {
-    let all = [
+    with_rows([
         ("hosts-runtimes", hosts_summary(records)),
         ("hosts", hosts(records)),
         ("hosts-failures", failures(records)),
-    ];
-    all.into_iter()
-        .filter(|(_, table)| !table.is_empty())
-        .collect()
+    ])
 }
 
 /// Makes the table of times of runs between two real hosts.
@@ -69,7 +69,7 @@ pub fn hosts_summary(records: &[HostsRecord]) -> Table {
     table
 }
 
-/// Returns a text that is equal for all records of a cell.
+/// Returns the label of a record's cell, such as `aes128, tcp, half-gates, a to b`.
 fn cell(record: &HostsRecord) -> String {
     let mut name = format!(
         "{}, {}, {}, {} to {}",

@@ -15,7 +15,7 @@ pub(super) const MIB: f64 = (1 << 20) as f64;
 #[must_use]
 pub fn tables(records: &[RunRecord]) -> Vec<(&'static str, Table)> {
     let cells = CellRecords::group(records);
-    let all = [
+    with_rows([
         ("runtimes", runtimes(&cells)),
         ("phases", phases(&cells)),
         ("clock", phases::table(&cells, &labels(&cells))),
@@ -23,7 +23,13 @@ pub fn tables(records: &[RunRecord]) -> Vec<(&'static str, Table)> {
         ("paper-table-3", paper_table_3(&cells)),
         ("failures", failures(records)),
         ("environments", environments(records)),
-    ];
+    ])
+}
+
+/// Returns the tables that have rows.
+pub(super) fn with_rows<const N: usize>(
+    all: [(&'static str, Table); N],
+) -> Vec<(&'static str, Table)> {
     all.into_iter()
         .filter(|(_, table)| !table.is_empty())
         .collect()

@@ -93,7 +93,7 @@ impl From<RunError> for Stop {
 }
 
 impl MatrixRunner<'_> {
-    /// Executes one run and returns its record.
+    /// Runs the computation of `cell` once over a new emulated path, and returns the record.
     pub(super) fn run(&mut self, cell: &Cell, repetition: u32) -> Result<RunRecord, RunError> {
         let inputs = self.inputs.inputs(&cell.circuit, self.cancel)?;
         // Losses differ between repetitions, but are the same if the whole matrix is run again.
@@ -209,10 +209,7 @@ impl MatrixRunner<'_> {
                 with_causes("evaluator: ", error),
             ));
         }
-        let garbler = match &evaluator {
-            Ok(evaluator) if evaluator.status.success() => garbler.finish(patience),
-            _ => garbler.finish(Deadline::new(GRACE, self.cancel)),
-        };
+        let garbler = garbler.finish(garbler_deadline(&evaluator, patience, self.cancel));
         let [up, down] = lab.counters();
         let parties = lab.party_traffic();
         drop(cross);
@@ -254,6 +251,19 @@ impl MatrixRunner<'_> {
     }
 }
 
+/// Returns the deadline for the end of the garbler: that of the run, or [`GRACE`] from now if the
+/// evaluator failed.
+pub(super) fn garbler_deadline<'a>(
+    evaluator: &Result<Finished, MeasureError>,
+    run: Deadline<'a>,
+    cancel: &'a AtomicBool,
+) -> Deadline<'a> {
+    match evaluator {
+        Ok(evaluator) if evaluator.status.success() => run,
+        _ => Deadline::new(GRACE, cancel),
+    }
+}
+
 /// Returns the payload per run time, in Mbit/s.
 pub(super) fn achieved_mbit(payload_bytes: u64, runtime_ms: f64) -> f64 {
     let seconds = runtime_ms.max(1e-3) / 1e3;
@@ -268,7 +278,7 @@ pub(super) fn failed(who: &str, error: MeasureError) -> Stop {
 }
 
 /// Formats an error with its sources on one line.
-pub(super) fn with_causes(start: &str, error: &dyn std::error::Error) -> String {
+fn with_causes(start: &str, error: &dyn std::error::Error) -> String {
     let mut line = format!("{start}{error}");
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -14,7 +14,10 @@ mod repetition;
 mod ssh;
 
 use std::{
-    ops::ControlFlow, path::Path, process::Command, process::Stdio, sync::atomic::AtomicBool,
+    ops::ControlFlow,
+    path::Path,
+    process::{Command, Stdio},
+    sync::atomic::AtomicBool,
 };
 
 pub use error::HostError;
@@ -29,10 +32,7 @@ use super::{
 };
 use crate::record::Environment;
 use repetition::{HostsRunner, KEY, Prepared};
-use ssh::{Host, PROGRAM};
-
-/// Time limit for describing a host.
-const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
+use ssh::{Host, LIMIT, PROGRAM};
 
 /// Executes the runs of a matrix between two hosts that have no results, and appends the results to
 /// a file. The scenarios of the matrix are ignored.

@@ -24,8 +24,8 @@ impl HostPair {
     /// Checks two ssh destinations, and an address of the form `HOST` or `HOST:PORT`.
     ///
     /// # Errors
-    /// Returns [`HostError::Invalid`] if these are not two destinations, or the address has another
-    /// form.
+    /// Returns [`HostError::Invalid`] unless there are exactly two valid ssh destinations and the
+    /// address is valid.
     pub fn new(destinations: &[String], address: Option<&str>) -> Result<Self, HostError> {
         let [garbler, evaluator] = destinations else {
             return Err(HostError::Invalid {

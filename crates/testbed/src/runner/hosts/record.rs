@@ -75,7 +75,9 @@ pub struct HostsMeasured {
     /// Time from both parties being connected to the evaluator's last output, measured by the
     /// evaluator.
     pub runtime_ms: f64,
-    /// Sum of the evaluator's `connect_ms`, `handshake_ms` and `runtime_ms`.
+    /// Total time of the run: the evaluator's [`connect_ms`](PartyRecord::connect_ms) and
+    /// [`handshake_ms`](PartyRecord::handshake_ms) plus [`runtime_ms`](Self::runtime_ms), without
+    /// the gaps between them.
     pub total_ms: f64,
     /// The garbler.
     pub garbler: PartyRecord,

@@ -13,7 +13,9 @@ use super::{
         inputs::{CircuitInputs, InputMaker},
         options::MatrixOptions,
         party::{self, Computation, Keys},
-        repetition::{GRACE, Identities, Stop, achieved_mbit, check_outputs, failed, report_of},
+        repetition::{
+            Identities, Stop, achieved_mbit, check_outputs, failed, garbler_deadline, report_of,
+        },
     },
     error::HostError,
     matrix::HostsCell,
@@ -146,7 +148,7 @@ impl<'a> HostsRunner<'a> {
         Ok(())
     }
 
-    /// Executes one run and returns its record.
+    /// Runs the computation of `cell` once between the two hosts, and returns the record.
     pub(super) fn run(
         &mut self,
         cell: &HostsCell,
@@ -215,10 +217,7 @@ impl<'a> HostsRunner<'a> {
         (garbler.wait_for_line("listening on ", patience))
             .map_err(|error| failed("garbler", error))?;
         let evaluator = start(1, ("--connect", &self.connect))?.finish(patience);
-        let garbler = match &evaluator {
-            Ok(evaluator) if evaluator.status.success() => garbler.finish(patience),
-            _ => garbler.finish(Deadline::new(GRACE, self.cancel)),
-        };
+        let garbler = garbler.finish(garbler_deadline(&evaluator, patience, self.cancel));
         let (evaluator, report) = report_of("evaluator", evaluator)?;
         let (garbler, garbler_report) = report_of("garbler", garbler)?;
         check_outputs(&report, cell.batch, &circuit.outputs)?;

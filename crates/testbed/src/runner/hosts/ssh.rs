@@ -23,7 +23,7 @@ use super::{
 use crate::measure::{Deadline, Finished, MeasureError, Process};
 
 /// Time limit for logging in, and for a short command.
-const LIMIT: Duration = Duration::from_secs(60);
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
 /// Time limit for copying a file. The program has tens of megabytes.
 const COPY_LIMIT: Duration = Duration::from_secs(600);
@@ -269,7 +269,7 @@ pub(super) const PROGRAM: &str = "transpute";
 /// The exit code with which ssh reports its own failures.
 const SSH_FAILED: i32 = 255;
 
-/// A party on a host. It is ended on drop.
+/// The ssh process of a party that runs on a host. Dropping it ends the party.
 pub(super) struct RemoteParty {
     destination: String,
     process: Process,
@@ -320,8 +320,9 @@ pub(super) fn host_name(destination: &str, cancel: &AtomicBool) -> Result<String
     Ok(name.unwrap_or(destination).trim().to_owned())
 }
 
-/// Starts an ssh command. It never asks for a password, notices a lost connection within a minute,
-/// and does not become the shared connection of other ssh commands, because it would outlive them.
+/// Returns an ssh command that logs in to `destination` without a password prompt. Keep-alives
+/// detect a lost connection within a minute. Connection sharing is off, because a process that
+/// serves other ssh commands would outlive this one.
 fn ssh(destination: &str) -> Command {
     let mut command = Command::new("ssh");
     command.args([
